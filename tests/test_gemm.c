@@ -129,12 +129,14 @@ static void make_problem(struct problem *p, enum isa isa)
     memset(p, 0, sizeof *p);
     p->isa = isa;
     struct gemm_spec *s = &p->spec;
-    s->m = some_size(21);
-    s->n = some_size(21);
-    s->pairs = random_below(3) ? 1 : 1 + (int)random_below(PAIRS);
+    s->trans_a = random_below(2);
+    s->threads = (int)random_below(3);
+    const bool tall = s->trans_a && !random_below(8); /* a gradient so large that pieces of A are copied */
+    s->m = tall ? 300 : some_size(21);
+    s->n = tall ? 330 : some_size(21);
+    s->pairs = tall ? 2 + (int)random_below(PAIRS - 1) : random_below(3) ? 1 : 1 + (int)random_below(PAIRS);
     s->ldc = s->n + random_below(3) * 5;
     make_batch(s);
-    s->trans_a = random_below(2);
     s->packed_b = !s->leads && !random_below(3);
     s->bounded = !random_below(3) && !(s->packed_b && s->trans_a);
     s->trans_b = random_below(2);
@@ -410,7 +412,8 @@ static void few_threads_take_shares_together(void **state)
         const size_t bytes = sizeof(float) * (size_t)(m * n);
         struct guarded a = guarded_random(k * m, false), b = guarded_random(k * n, false);
         float *one = mem_alloc(bytes), *other = mem_alloc(bytes);
-        struct gemm_spec spec = {.m = m, .n = n, .pairs = 1, .trans_a = true, .k = &k, .lda = &m, .ldb = &n, .ldc = n};
+        struct gemm_spec spec = {.m = m, .n = n, .pairs = 1, .trans_a = true, .k = &k, .lda = &m, .ldb = &n, .ldc = n,
+                                 .threads = 2};
         struct kernel kernel;
         assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
         assert_int_equal(kernel.shares[0], cases[i].shares);

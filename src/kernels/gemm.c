@@ -498,8 +498,10 @@ static size_t lay_out(struct gemm *g)
     for (int p = 0; p < g->pair_count; p++)
         g->pair[p].b_at += a_bytes;
     g->near_at = a_bytes + b_bytes * (size_t)(g->pack_late ? g->slots : g->batch.b.copies);
-    g->near_bytes = g->near_a ? 4 * (size_t)(g->steps * near_stride(g->most_rows)) : 0;
-    return g->near_at + 2 * (size_t)g->slots * g->near_bytes;
+    g->near_bytes = 4 * (size_t)(g->steps * near_stride(g->most_rows));
+    const size_t near = 2 * (size_t)g->slots * g->near_bytes;
+    g->near_a = g->near_a && near <= 4 * (size_t)g->spec.m * (size_t)g->spec.n; /* no more memory than the result */
+    return g->near_at + (g->near_a ? near : 0);
 }
 
 static void cut(struct gemm *g, enum isa isa)
