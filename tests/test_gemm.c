@@ -417,6 +417,12 @@ static void few_threads_take_shares_together(void **state)
         struct kernel kernel;
         assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
         assert_int_equal(kernel.shares[0], cases[i].shares);
+        assert_true((kernel.workspace > 0) == (isa_detect() == ISA_AVX2 && m > 256)); /* copies of A */
+        spec.threads = 64;
+        struct kernel many;
+        assert_int_equal(gemm_bind(&spec, isa_detect(), &many), GRAPHI_OK);
+        assert_true(many.workspace <= bytes); /* of many threads they were more than the result */
+        kernel_fini(&many);
         struct guarded workspace = guarded_new(kernel.workspace, false);
         struct kernel_array in[] = {{a.data, k}, {b.data, k}}, out = {one, m};
         struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .workspace = workspace.data};

@@ -64,7 +64,7 @@ struct gemm {
     int64_t steps;     /* of one call */
     int64_t convert_units, pack_units;
     int prepare_shares, multiply_shares;
-    int slots; /* in the workspace, for panels that are packed late */
+    int slots; /* in the workspace, for panels that are packed late and copied pieces */
     bool turns; /* tiles of one row take turns, see multiply_row */
     bool near_a; /* pieces of a transposed A are copied to where their steps lie together */
     size_t near_at, near_bytes; /* in the workspace, and of one piece */
@@ -226,7 +226,8 @@ struct place {
 };
 
 /* Asks for what lies at the given step of the tile beside the segment to be added; `place` moves on to its pair. Of A
- * only what is transposed: then a step reads whole lines, and a tile of a weight gradient as much of A as of B. */
+ * only what is transposed and not copied: then a step reads whole lines, and a tile of a weight gradient as much of A as
+ * of B. */
 static void ask_for(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int64_t step,
                     struct place *place, struct micro_list *list)
 {
@@ -344,12 +345,12 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
         copy_near(g, call, t, 0, 0, least(g->steps, total));
     for (int64_t from = 0; from == 0 || from < total; from += g->steps)
         for (int i = 0; i < count; i++) {
-            const int64_t soon = from + g->steps, steps = least(g->steps, total - soon);
-            if (g->near_a && steps > 0)
+            const int64_t soon = from + g->steps, steps = most(least(g->steps, total - soon), 0);
+            if (g->near_a)
                 copy_near(g, call, t, soon, soon + steps * i / count, soon + steps * (i + 1) / count);
             struct piece next = {&t[i + 1], from};
             if (i + 1 == count)
-                next = from + g->steps < total ? (struct piece){t, from + g->steps} : (struct piece){&t[count], 0};
+                next = steps ? (struct piece){t, soon} : (struct piece){&t[count], 0};
             float *c = (float *)call->out[0].data + batch_along(&g->batch, g->batch.c.stride, t[i].batch) +
                        t[i].row * g->spec.ldc + t[i].col;
             multiply_piece(g, call, (struct piece){&t[i], from}, next, buffered ? buffer : c,
@@ -498,10 +499,7 @@ static size_t lay_out(struct gemm *g)
     for (int p = 0; p < g->pair_count; p++)
         g->pair[p].b_at += a_bytes;
     g->near_at = a_bytes + b_bytes * (size_t)(g->pack_late ? g->slots : g->batch.b.copies);
-    g->near_bytes = 4 * (size_t)(g->steps * near_stride(g->most_rows));
-    const size_t near = 2 * (size_t)g->slots * g->near_bytes;
-    g->near_a = g->near_a && near <= 4 * (size_t)g->spec.m * (size_t)g->spec.n; /* no more memory than the result */
-    return g->near_at + (g->near_a ? near : 0);
+    return g->near_at + (g->near_a ? 2 * (size_t)g->slots * g->near_bytes : 0);
 }
 
 static void cut(struct gemm *g, enum isa isa)
@@ -539,7 +537,9 @@ static void cut(struct gemm *g, enum isa isa)
     int64_t tiles = g->batch.count * divide_up(s->m, g->tile_rows) * g->panels;
     g->multiply_shares = clamp_shares(g->turns && tiles > TURN_SHARES ? TURN_SHARES : tiles);
     g->slots = share_slots(g->multiply_shares, s->threads);
-    g->near_a = isa < ISA_AVX512 && s->trans_a && !g->convert_a && !g->pack_late && s->m > NEAR_ROWS;
+    g->near_bytes = 4 * (size_t)(g->steps * near_stride(g->most_rows));
+    g->near_a = isa < ISA_AVX512 && s->trans_a && !g->convert_a && !g->pack_late && s->m > NEAR_ROWS &&
+                2 * (size_t)g->slots * g->near_bytes <= 4 * (size_t)s->m * (size_t)s->n; /* no more than the result */
 }
 
 graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kernel *kernel)

@@ -27,7 +27,7 @@ struct gemm_spec {
     int64_t lead[GEMM_MAX_LEADS], stride_a[GEMM_MAX_LEADS], stride_b[GEMM_MAX_LEADS], stride_c[GEMM_MAX_LEADS];
     bool trans_a, trans_b, packed_b, bounded;
     bool batch_rows_of_b; /* with a bounded batch: B's rows tell, since A's do not */
-    int threads;          /* most of a call, 0: not known. Sizes the workspace alone */
+    int threads;          /* most of a call, 0: not known. Sizes the workspace, no result */
     int64_t rows_per_row; /* matrix rows (or products) that one row of the bounded dimension stands for; 0: 1 */
     graphi_dtype
         multiplicands; /* F32, or BF16: A and B are float32 in memory (a packed B is BF16) and rounded on the way */

@@ -291,11 +291,12 @@ static bool fuse_pair(struct fuser *f, struct program_step *step, int value, int
     if (kind == INNERS || !pairs[kind][step->op])
         return false;
     int op = right && step->op == PROGRAM_SUB ? subtracted[kind] : pairs[kind][step->op];
-    if (kind == INNER_SQRT)
-        absorb(f, step, inner, op, inner->a, other, -1);
-    else
-        absorb(f, step, inner, op, inner->a, inner->op == PROGRAM_SQUARE ? inner->a : inner->b,
-               kind == INNER_FMA ? inner->c : other);
+    int argument[3] = {inner->a, inner->op == PROGRAM_SQUARE ? inner->a : inner->b, inner->c}, used = 1;
+    while (used < 3 && argument[used] >= 0)
+        used++;
+    if (used < 3)
+        argument[used] = other;
+    absorb(f, step, inner, op, argument[0], argument[1], argument[2]);
     return true;
 }
 
