@@ -226,8 +226,8 @@ struct place {
 };
 
 /* Asks for what lies at the given step of the tile beside the segment to be added; `place` moves on to its pair. Of A
- * only what is transposed and not copied: then a step reads whole lines, and a tile of a weight gradient as much of A as
- * of B. */
+ * only what is transposed and not copied: then a step reads whole lines, and a tile of a weight gradient as much of A
+ * as of B. */
 static void ask_for(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int64_t step,
                     struct place *place, struct micro_list *list)
 {
