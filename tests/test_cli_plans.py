@@ -500,7 +500,7 @@ def test_others(cli):
         if "inferred statically" not in done.stdout:  # it raced: how sure is the choice?
             assert re.search(r"^chosen in \d+ alternating rounds", done.stdout, re.M), done.stdout
             assert re.search(r"^nobody who was left is likely to be faster by|^not certain: one that was left", done.stdout, re.M), done.stdout
-            assert re.search(r" \(\d+ runs\) \d\.\d{3} \+- \d\.\d{3} of the chosen one", done.stdout), done.stdout
+            assert re.search(r" \(\d+ runs\) \d+\.\d{3} \+- \d+\.\d{3} of the chosen one", done.stdout), done.stdout
         assert "warning" not in cli.run(*words, "--quiet").stderr
         done = cli.run("info", "--out", cli.folder / "loaded.json")
         assert re.search(r"graphi: warning: others used \d+ % of the cores while the machine was measured", done.stderr), done.stderr
