@@ -104,14 +104,17 @@ static void time_is_estimated(void **state)
     const int64_t ns[] = {3, 5, 4, 2};
     struct memory_problem problem = {.tasks = 4, .edges_begin = begin, .edges = list, .ns = ns, .cores = 2};
     edge_array none = {0}, added = {0};
-    int64_t found;
-    assert_int_equal(memory_makespan(&problem, &none, &found), GRAPHI_OK);
-    assert_int_equal(found, 7);
-    assert_true(array_push(&added, ((struct edge){1, 2})));
-    assert_int_equal(memory_makespan(&problem, &added, &found), GRAPHI_OK);
-    assert_int_equal(found, 9);
+    int64_t found, path;
+    assert_int_equal(memory_makespan(&problem, &none, &found, &path), GRAPHI_OK);
+    assert_true(found == 7 && path == 7);
+    assert_true(array_push(&added, ((struct edge){0, 2})));
+    assert_int_equal(memory_makespan(&problem, &added, &found, &path), GRAPHI_OK);
+    assert_true(found == 7 && path == 7);
+    added.data[0] = (struct edge){1, 2};
+    assert_int_equal(memory_makespan(&problem, &added, &found, &path), GRAPHI_OK);
+    assert_true(found == 9 && path == 9);
     problem.cores = 1;
-    assert_int_equal(memory_makespan(&problem, &none, &found), GRAPHI_OK);
+    assert_int_equal(memory_makespan(&problem, &none, &found, NULL), GRAPHI_OK);
     assert_int_equal(found, 14);
     array_free(&added);
 }
@@ -119,7 +122,7 @@ static void time_is_estimated(void **state)
 static int64_t time_of(const struct sample *s, const struct memory_solution *solution)
 {
     int64_t ns;
-    assert_int_equal(memory_makespan(&s->problem, &solution->edges, &ns), GRAPHI_OK);
+    assert_int_equal(memory_makespan(&s->problem, &solution->edges, &ns, NULL), GRAPHI_OK);
     return ns;
 }
 
@@ -156,6 +159,28 @@ static void smaller_where_it_costs_no_time(void **state)
     assert_true(slower >= 10);
 }
 
+/* What an execution needs anyway makes bytes of the arena cheap: then it grows where that saves time. */
+static void bytes_beside_weigh(void **state)
+{
+    int faster = 0;
+    for (int round = 0; round < 30; round++) {
+        struct sample s;
+        struct memory_solution alone, beside;
+        sample_create(&s, 200, 12);
+        s.problem.cores = 3;
+        assert_int_equal(memory_plan(&s.problem, &alone), GRAPHI_OK);
+        s.problem.beside = 100 * alone.bytes;
+        assert_int_equal(memory_plan(&s.problem, &beside), GRAPHI_OK);
+        assert_int_equal(memory_check(&s.problem, &beside), GRAPHI_OK);
+        assert_in_range(time_of(&s, &beside), 1, time_of(&s, &alone) + time_of(&s, &alone) / 64);
+        faster += time_of(&s, &beside) < time_of(&s, &alone) && beside.bytes > alone.bytes;
+        memory_solution_free(&alone);
+        memory_solution_free(&beside);
+        sample_free(&s);
+    }
+    assert_true(faster >= 5);
+}
+
 /* Branches of a large value that one task makes and the next reduces, as convolutions and their pools: hardly anything
  * lives at a time, so that within the promise each branch waits for the one before. Without it two cores would do the
  * work of one. */
@@ -185,14 +210,14 @@ static void branches_are_not_queued(void **state)
     int64_t ns, queued;
     assert_int_equal(memory_plan(&problem, &solution), GRAPHI_OK);
     assert_int_equal(memory_check(&problem, &solution), GRAPHI_OK);
-    assert_int_equal(memory_makespan(&problem, &solution.edges, &ns), GRAPHI_OK);
+    assert_int_equal(memory_makespan(&problem, &solution.edges, &ns, NULL), GRAPHI_OK);
     assert_in_range(ns, BRANCHES, BRANCHES + 2);
     assert_in_range(solution.bytes, 2 * LARGE, 3 * LARGE);
     int64_t promise = solution.live_maximum / 100 * 115;
     memory_solution_free(&solution);
     problem.target = promise;
     assert_int_equal(memory_plan(&problem, &solution), GRAPHI_OK);
-    assert_int_equal(memory_makespan(&problem, &solution.edges, &queued), GRAPHI_OK);
+    assert_int_equal(memory_makespan(&problem, &solution.edges, &queued, NULL), GRAPHI_OK);
     assert_true(queued > 2 * ns - 4);
     memory_solution_free(&solution);
 }
@@ -246,7 +271,7 @@ static void edges_are_few(void **state) { plan_many(0, check_nothing); }
 static void check_time(const struct memory_problem *problem, const struct memory_solution *solution)
 {
     int64_t ns;
-    assert_int_equal(memory_makespan(problem, &solution->edges, &ns), GRAPHI_OK);
+    assert_int_equal(memory_makespan(problem, &solution->edges, &ns, NULL), GRAPHI_OK);
     assert_in_range(ns, 1, MANY * 3 / 4);
 }
 
@@ -408,7 +433,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_overwritten),      cmocka_unit_test(target_is_met),
         cmocka_unit_test(time_is_estimated),           cmocka_unit_test(smaller_where_it_costs_no_time),
-        cmocka_unit_test(branches_are_not_queued),     cmocka_unit_test(edges_are_few),
+        cmocka_unit_test(bytes_beside_weigh),
+        cmocka_unit_test(branches_are_not_queued),
+        cmocka_unit_test(edges_are_few),
         cmocka_unit_test(values_beyond_those_that_share_cost_no_time),
         cmocka_unit_test(parts_cost_edges_once),
         cmocka_unit_test(serial_lifetimes_are_caught), cmocka_unit_test(the_judge_finds_each_fault),

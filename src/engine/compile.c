@@ -45,8 +45,12 @@ static graphi_status rewrite(struct compiled *c, const graphi_plan_options *opti
 {
     struct text disable = {0};
     rounding_passes(c->rounding, options->disable, &disable);
-    struct pass_options passes_options = {
-        .disable = disable.data, .isa = c->isa, .multiplicands = options->precision, .conv_error = c->conv_error};
+    /* Of the last-level cache half is left to what goes with the weights, and to others on the machine. */
+    struct pass_options passes_options = {.disable = disable.data,
+                                          .isa = c->isa,
+                                          .multiplicands = options->precision,
+                                          .conv_error = c->conv_error,
+                                          .cache = c->machine->l3_bytes / 2};
     graphi_status status = disable.broken ? fail_memory("plan", disable.count) : GRAPHI_OK;
     if (!status)
         status = passes_select(c->graph, options->outputs, !options->no_updates && !options->outputs);

@@ -29,6 +29,7 @@ struct memory_problem {
     int64_t target;             /* bytes; 0: 1.15 times the live maximum, more or less by the estimated time on `cores`
                                    (memory_search.c) */
     int cores;                  /* 0: 1 */
+    int64_t beside;             /* bytes that an execution needs beside the arena: what is little to them is little */
 };
 
 struct memory_solution {
@@ -52,8 +53,10 @@ graphi_status memory_check(const struct memory_problem *problem, const struct me
 graphi_status memory_all_edges(const struct memory_problem *problem, const edge_array *added, int32_t **begin,
                                int32_t **list);
 
-/* What the tasks take on problem.cores cores, each on one, the one with the longest way to the end first: ns. */
-graphi_status memory_makespan(const struct memory_problem *problem, const edge_array *added, int64_t *ns);
+/* What the tasks take on problem.cores cores, each on one, the one with the longest way to the end first: ns. *path:
+ * the longest way of all; NULL: not asked for. */
+graphi_status memory_makespan(const struct memory_problem *problem, const edge_array *added, int64_t *ns,
+                              int64_t *path);
 
 /* Drops the added edges that the graph and the other added ones imply; sorts the rest. */
 graphi_status memory_reduce_edges(const struct memory_problem *problem, edge_array *added);

@@ -26,6 +26,14 @@ static void rank(struct makespan *m)
         m->level[t] = edges_most_after(m->begin, m->list, m->level, t) + ns_of(m->problem, t);
 }
 
+static int64_t longest(const struct makespan *m)
+{
+    int64_t most = 0;
+    for (int32_t t = 0; t < m->problem->tasks; t++)
+        most = m->level[t] > most ? m->level[t] : most;
+    return most;
+}
+
 static void make_ready(struct makespan *m, int32_t task)
 {
     if (!m->pending[task])
@@ -54,7 +62,8 @@ static int64_t schedule(struct makespan *m)
     return now;
 }
 
-graphi_status memory_makespan(const struct memory_problem *problem, const edge_array *added, int64_t *ns)
+graphi_status memory_makespan(const struct memory_problem *problem, const edge_array *added, int64_t *ns,
+                              int64_t *path)
 {
     struct makespan m = {.problem = problem};
     size_t tasks = (size_t)problem->tasks + 1;
@@ -66,6 +75,8 @@ graphi_status memory_makespan(const struct memory_problem *problem, const edge_a
     bool enough = m.level && m.pending && m.ready.items && m.going.items;
     if (enough) {
         rank(&m);
+        if (path)
+            *path = longest(&m);
         *ns = schedule(&m);
     }
     mem_free(m.begin);

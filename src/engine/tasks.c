@@ -230,6 +230,15 @@ static void place_inputs(struct compiled *c)
         }
 }
 
+/* Parameters, their packed forms and inputs. */
+static int64_t bytes_beside_arena(const struct compiled *c)
+{
+    int64_t bytes = c->input_bytes + c->packed_bytes;
+    for (size_t p = 0; p < c->parameters.count; p++)
+        bytes += type_bytes(&graph_value(c->graph, c->parameters.data[p].value)->type);
+    return bytes;
+}
+
 static graphi_status plan_memory(struct builder *b)
 {
     struct compiled *c = b->compiled;
@@ -246,7 +255,8 @@ static graphi_status plan_memory(struct builder *b)
         graphi_machine_get_info(c->machine, &about);
         struct memory_problem problem = {.tasks = c->tasks, .edges_begin = begin, .edges = list, .ns = ns,
                                          .values = (int)in.value.count, .value = in.value.data, .list = in.list.data,
-                                         .target = c->options.arena_target, .cores = about.cores};
+                                         .target = c->options.arena_target, .cores = about.cores,
+                                         .beside = bytes_beside_arena(c)};
         struct memory_solution solution;
         status = memory_plan(&problem, &solution);
         if (!status) {
@@ -406,14 +416,14 @@ graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struc
     graphi_status status = b.broken ? fail_memory("tasks", b.edges.count * sizeof(struct edge)) : GRAPHI_OK;
     if (!status)
         status = number_tasks(&b, bound);
-    if (!status)
-        status = plan_memory(&b);
-    if (!status && b.broken)
-        status = fail_memory("tasks", b.edges.count * sizeof(struct edge));
     if (!status) {
         place_inputs(compiled);
-        status = finish(&b);
+        status = plan_memory(&b);
     }
+    if (!status && b.broken)
+        status = fail_memory("tasks", b.edges.count * sizeof(struct edge));
+    if (!status)
+        status = finish(&b);
     if (!status)
         status = gather_params(compiled);
     array_free(&b.edges);

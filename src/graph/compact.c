@@ -224,6 +224,23 @@ static graphi_status check_outputs(const graphi_graph *graph)
     return GRAPHI_OK;
 }
 
+graphi_status graph_sorted(graphi_graph *graph, int32_t *sorted)
+{
+    const size_t nodes = graph->nodes.count;
+    int32_t *numbers = mem_zalloc_array(nodes * 4 + 2, sizeof *numbers);
+    struct sorter s = {.graph = graph, .waiting = numbers, .sorted = sorted};
+    graphi_status status = numbers ? GRAPHI_OK : fail_memory("sorted", sizeof *numbers * nodes * 4);
+    if (status == GRAPHI_OK) {
+        s.heap = numbers + nodes;
+        s.place = numbers + nodes * 2;
+        s.begin = numbers + nodes * 3;
+        status = sort_nodes(&s);
+    }
+    mem_free(s.list);
+    mem_free(numbers);
+    return status;
+}
+
 graphi_status graph_compact(graphi_graph *graph, int32_t *map)
 {
     size_t nodes = graph->nodes.count, values = graph->values.count;

@@ -146,6 +146,9 @@ graphi_status graph_supersede(graphi_graph *graph, int32_t node, int32_t success
  * (data and `after` edges; ties by `order`) and renumbers: sources first. map[old value] = new value or -1; may be
  * NULL; length is the old value count. INVALID on a cycle and on a mention of a killed node's result. */
 graphi_status graph_compact(graphi_graph *graph, int32_t *map);
+/* The order in which graph_compact would leave the nodes of a compacted graph by their present `order`: ids, one a
+ * node. */
+graphi_status graph_sorted(graphi_graph *graph, int32_t *sorted);
 /* Users of every value as CSR: nodes that read v are list[begin[v] .. begin[v+1]), ascending, one entry an input (x * x
  * lists its node twice); one mem_alloc block each, the caller's. */
 graphi_status graph_users(const graphi_graph *graph, int32_t **begin, int32_t **list);

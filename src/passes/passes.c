@@ -26,7 +26,8 @@
     X(recompute, false, false, "what follows from small values or one kept array is made again in the backward pass")  \
     X(fusion, false, false, "connected element-wise operations are one program")                                       \
     X(pack, false, false, "weights are packed once for all products that read them")                                   \
-    X(round, false, false, "images that several convolutions round to bfloat16 are rounded once")
+    X(round, false, false, "images that several convolutions round to bfloat16 are rounded once")                      \
+    X(reuse, false, false, "operations on one weight follow each other where all weights are more than the caches hold")
 
 const struct pass passes[] = {
 #define X(name, always, asked, summary) {#name, summary, pass_##name, always, asked},

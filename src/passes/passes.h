@@ -14,6 +14,7 @@ struct pass_options {
     enum isa isa;        /* of kernels that folding runs */
     graphi_dtype multiplicands; /* of packed weights: F32 (zero) or BF16 */
     double conv_error;          /* error budget of convolutions; 0: the default */
+    int64_t cache; /* bytes of weights that the caches hold from one reading to the next; 0: not known */
 };
 
 struct pass {
@@ -56,6 +57,7 @@ graphi_status pass_recompute(graphi_graph *graph, const struct pass_options *opt
 graphi_status pass_fusion(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_pack(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_round(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_reuse(graphi_graph *graph, const struct pass_options *options);
 graphi_status pack_convolutions(graphi_graph *graph,
                                 const struct pass_options *options); /* the second half of pass_pack */
 

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order by weights (passes/reuse.c): layers of an unrolled network one after the other, in both passes, where the
+ * caches hold one of them and not all; no other order where they hold all, none, or nothing is known of them. */
+#include "rewritten.h"
+
+#include <stdio.h>
+
+enum { LAYERS = 3, STEPS = 5, UNITS = 16, WEIGHT = UNITS * UNITS * 4, LAYER = 2 * WEIGHT };
+
+/* h(l, t) = tanh(x W(l) + h(l, t - 1) U(l)), one step of time after the other; with gradients, of all weights. */
+static graphi_graph *unrolled(bool training)
+{
+    graphi_graph *g;
+    graphi_value weight[2 * LAYERS], h[LAYERS], loss = GRAPHI_NONE;
+    char name[32];
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    for (int i = 0; i < 2 * LAYERS; i++) {
+        snprintf(name, sizeof name, "weight%d", i);
+        weight[i] = graphi_parameter(g, name, GRAPHI_F32, 2, (int64_t[]){UNITS, UNITS},
+                                     &(graphi_initializer){.kind = GRAPHI_INIT_UNIFORM, .a = -0.4, .b = 0.4});
+    }
+    for (int l = 0; l < LAYERS; l++) {
+        snprintf(name, sizeof name, "h%d", l);
+        h[l] = graphi_input(g, name, GRAPHI_F32, 2, (int64_t[]){2, UNITS});
+    }
+    graphi_value all = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){2 * STEPS, UNITS});
+    for (int t = 0; t < STEPS; t++) {
+        graphi_value x = graphi_slice(g, all, 0, 2 * t, 2 * t + 2);
+        for (int l = 0; l < LAYERS; l++) {
+            snprintf(name, sizeof name, "%d", l);
+            graphi_scope(g, name);
+            x = h[l] = graphi_tanh(g, graphi_add(g, graphi_matmul(g, x, weight[2 * l], 0, 0),
+                                                 graphi_matmul(g, h[l], weight[2 * l + 1], 0, 0)));
+        }
+        graphi_scope(g, "loss");
+        graphi_value part = graphi_reduce_sum(g, graphi_square(g, x), NULL, 0, 0);
+        loss = loss == GRAPHI_NONE ? part : graphi_add(g, loss, part);
+    }
+    graphi_output(g, "loss", loss);
+    if (training)
+        assert_int_equal(graphi_minimize(g, loss, &(graphi_optimizer){.learning_rate = number(g, 0.01f)}), GRAPHI_OK);
+    assert_int_equal(graphi_graph_status(g), GRAPHI_OK);
+    return g;
+}
+
+/* The graph with an order for such caches, of equal results. */
+static graphi_graph *ordered(const graphi_graph *g, int64_t cache, const char *disable)
+{
+    graphi_graph *copy;
+    const struct pass_options options = {.isa = ISA_PLAIN, .disable = disable, .cache = cache};
+    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
+    if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
+        fail_msg("%s", graphi_message());
+    same_results(g, copy, 1e-5, "reuse");
+    return copy;
+}
+
+/* How often the next product with a weight, of one pass, is of another layer. */
+static int changes_of_layer(const graphi_graph *g, bool backward)
+{
+    int changes = 0, products = 0;
+    const char *last = NULL;
+    for (int32_t i = 0; i < (int32_t)g->nodes.count; i++) {
+        const struct node *node = graph_node(g, i);
+        bool reads = false;
+        for (int k = 0; k < node->inputs; k++)
+            reads |= graph_value(g, node->input[k])->kind == VALUE_PARAMETER;
+        if (!reads || node->backward != backward || strcmp(node->kind->name, "matmul") != 0)
+            continue;
+        changes += last && strcmp(last, node->scope) != 0;
+        last = node->scope;
+        products++;
+    }
+    assert_true(products >= LAYERS * (STEPS - 1));
+    return changes;
+}
+
+static bool same_order(const graphi_graph *a, const graphi_graph *b)
+{
+    bool same = a->nodes.count == b->nodes.count;
+    for (int32_t i = 0; same && i < (int32_t)a->nodes.count; i++)
+        same = graph_node(a, i)->kind == graph_node(b, i)->kind && graph_node(a, i)->key == graph_node(b, i)->key;
+    return same;
+}
+
+/* Both ways of writing a cell's sum: two products, and one of two pairs. */
+static void layers_follow_each_other(void **state)
+{
+    static const char *const lists[] = {"all,+reuse", "pack"};
+    for (int training = 0; training < 2; training++)
+        for (int list = 0; list < 2; list++) {
+            graphi_graph *g = unrolled(training), *by_steps = ordered(g, 0, lists[list]);
+            assert_true(changes_of_layer(by_steps, false) >= STEPS * LAYERS - 1);
+            assert_true(!training || changes_of_layer(by_steps, true) >= (STEPS - 1) * LAYERS);
+            for (int64_t cache = LAYER; cache < LAYERS * LAYER; cache += WEIGHT) {
+                graphi_graph *by_layers = ordered(g, cache, lists[list]);
+                assert_int_equal(changes_of_layer(by_layers, false), LAYERS - 1);
+                /* The first of a layer's is the gradient of the layer above, at the last step. */
+                assert_true(!training || changes_of_layer(by_layers, true) <= LAYERS + 1);
+                graphi_graph_destroy(by_layers);
+            }
+            graphi_graph_destroy(by_steps);
+            graphi_graph_destroy(g);
+        }
+}
+
+static void other_orders_stay(void **state)
+{
+    for (int training = 0; training < 2; training++) {
+        graphi_graph *g = unrolled(training), *first = ordered(g, 0, NULL);
+        /* Nothing is spared where not even one layer stays; where all stay there is nothing to spare. */
+        const int64_t caches[] = {WEIGHT / 2, LAYER - 1, (training + 1) * LAYERS * LAYER, INT64_MAX};
+        for (size_t i = 0; i < sizeof caches / sizeof *caches; i++) {
+            graphi_graph *other = ordered(g, caches[i], NULL);
+            assert_true(same_order(first, other));
+            graphi_graph_destroy(other);
+        }
+        graphi_graph *off = ordered(g, LAYER, "reuse"), *on = ordered(g, LAYER, NULL);
+        assert_true(same_order(first, off));
+        assert_false(same_order(first, on));
+        graphi_graph_destroy(on);
+        graphi_graph_destroy(off);
+        graphi_graph_destroy(first);
+        graphi_graph_destroy(g);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_follow_each_other),
+        cmocka_unit_test(other_orders_stay),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
