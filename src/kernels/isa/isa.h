@@ -8,7 +8,7 @@
  * from the vector before or after. Bytes (n <= VL of them):
  * vstore_u8 takes whole numbers from 0 to 255, vadd_where_u8 adds v to sum in the lanes whose byte is x. vsel_over
  * chooses `yes` where a is larger than b, or the first of both to be NaN. A `vm` tells for each lane whether a is
- * larger than b; a `vp` is a vector of whole numbers from 0 to 255, in whatever form is cheapest to choose by it. */
+ * larger than b, vsel_negative where x has its sign bit set; a `vp` is a vector of whole numbers from 0 to 255, in whatever form is cheapest to choose by it. */
 #ifndef KERNELS_ISA_ISA_H
 #define KERNELS_ISA_ISA_H
 
@@ -86,6 +86,11 @@ static inline vf vadd_where_u8(vf sum, vf v, const uint8_t *p, int x, int n)
     __m128i at = n == VL ? _mm_loadu_si128((const __m128i *)p) : _mm_maskz_loadu_epi8(some, p);
     return _mm512_mask_add_ps(sum, _mm_cmpeq_epi8_mask(at, _mm_set1_epi8((char)x)), sum, v);
 }
+static inline vf vsel_negative(vf x, vf yes, vf no)
+{
+    return _mm512_mask_blend_ps(_mm512_cmplt_epi32_mask(_mm512_castps_si512(x), _mm512_setzero_si512()), no, yes);
+}
+static inline vf vminus_abs(vf a) { return _mm512_or_ps(vset(-0.0f), a); }
 static inline vi vbits(vf a) { return _mm512_castps_si512(a); }
 static inline vf vfloat(vi a) { return _mm512_castsi512_ps(a); }
 static inline vi vint(vf a) { return _mm512_cvtps_epi32(a); }
@@ -167,6 +172,8 @@ static inline vf vadd_where_u8(vf sum, vf v, const uint8_t *p, int x, int n)
     __m256i at = _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)bytes));
     return sum + _mm256_and_ps(v, _mm256_castsi256_ps(_mm256_cmpeq_epi32(at, _mm256_set1_epi32(x))));
 }
+static inline vf vsel_negative(vf x, vf yes, vf no) { return _mm256_blendv_ps(no, yes, x); }
+static inline vf vminus_abs(vf a) { return _mm256_or_ps(vset(-0.0f), a); }
 static inline vi vbits(vf a) { return _mm256_castps_si256(a); }
 static inline vf vfloat(vi a) { return _mm256_castsi256_ps(a); }
 static inline vi vint(vf a) { return _mm256_cvtps_epi32(a); }

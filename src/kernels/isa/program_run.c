@@ -126,11 +126,6 @@ static void fill(float *y, float value)
 }
 
 #if VL > 1 /* the vector forms are compiled with contraction */
-static inline vf rounded(vf product)
-{
-    __asm__("" : "+v"(product));
-    return product;
-}
 #define ROUNDED(product) rounded(product)
 #else
 #define ROUNDED(product) (product)

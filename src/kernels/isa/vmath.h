@@ -39,12 +39,18 @@ static inline vf vpow(vf a, vf b)
 }
 #else
 
-/* x = n ln 2 + r with |r| <= ln 2 / 2; returns e^r - 1. */
-static inline vf vexp_reduce(vf x, vf *n)
+/* Keeps a product from becoming part of a fused operation. */
+static inline vf rounded(vf product)
 {
-    *n = vround(x * vset(0x1.715476p+0f));
-    vf r = vfnma(*n, vset(0x1.62e4p-1f), x);
-    r = vfnma(*n, vset(0x1.7f7d1cp-20f), r);
+    __asm__("" : "+v"(product));
+    return product;
+}
+
+/* e^(x - n ln 2) - 1, for |x - n ln 2| <= ln 2 / 2. */
+static inline vf vexp_rest(vf x, vf n)
+{
+    vf r = vfnma(n, vset(0x1.62e4p-1f), x);
+    r = vfnma(n, vset(0x1.7f7d1cp-20f), r);
     vf q = vfma(vset(0x1.6db4eap-10f), r, vset(0x1.123bdep-7f));
     q = vfma(q, r, vset(0x1.55545ep-5f));
     q = vfma(q, r, vset(0x1.55548ep-3f));
@@ -52,21 +58,32 @@ static inline vf vexp_reduce(vf x, vf *n)
     return vfma(q, r * r, r);
 }
 
-static inline vf vpow2(vi n)
+/* e^x as the quotient of 2^shift e^x, which is returned, by 2^shift, for x of at most (127 - shift) ln 2, where no
+ * factor is beyond the floats: the last bits of a sum with 1.5 x 2^23 are those of a whole number, here the exponent. */
+static inline vf vexp_shifted(vf x, int shift, vf *power)
 {
-    return vfloat(vi_shl23(vi_add(n, vi_set(127))));
+    const vf last = vset(0x1.8p23f + (float)(127 + shift));
+    vf whole = rounded(x * vset(0x1.715476p+0f)) + last;
+    *power = vfloat(vi_shl23(vbits(whole)));
+    return vexp_rest(x, whole - last);
 }
 
 /* For x of at most 89, or NaN: maxima and minima give their second operand where it is NaN. */
-static inline vf vexp_below(vf x)
-{
-    vf n, p = vexp_reduce(vmax_x86(vset(-104.0f), x), &n) + vset(1.0f);
-    return vscale(p, n);
-}
-
 static inline vf vexp(vf x)
 {
-    return vexp_below(vmin_x86(vset(89.0f), x));
+    x = vmax_x86(vset(-104.0f), vmin_x86(vset(89.0f), x));
+    vf n = vround(x * vset(0x1.715476p+0f));
+    return vscale(vexp_rest(x, n) + vset(1.0f), n);
+}
+
+/* e^-|x| times 2^SHIFT, which 1 is beside it: nothing is rounded to a denormal before the last division. */
+enum { SHIFT = 32 };
+#define SHIFTED_ONE vset((float)(1LL << SHIFT))
+
+static inline vf vexp_minus_abs(vf x)
+{
+    vf power, p = vexp_shifted(vmax_x86(vset(-104.0f), vminus_abs(x)), SHIFT, &power);
+    return (p + vset(1.0f)) * power;
 }
 
 static inline vf vlog(vf x)
@@ -96,24 +113,22 @@ static inline vf vlog(vf x)
 /* (e^2t - 1) / (e^2t + 1) with t = |x|, e^2t - 1 computed without cancellation. */
 static inline vf vtanh(vf x)
 {
-    vf n, t = vmin_x86(vset(9.1f), vabs(x));
-    vf p = vexp_reduce(t + t, &n);
-    vf power = vpow2(vint(n));
+    vf power, t = vmin_x86(vset(9.1f), vabs(x)), p = vexp_shifted(t + t, 0, &power);
     vf m = vfma(power, p, power - vset(1.0f));
     return vcopysign(m / (m + vset(2.0f)), x);
 }
 
 static inline vf vsigmoid(vf x)
 {
-    vf e = vexp_below(vneg(vabs(x)));
-    return vsel_gt(vset(0.0f), x, e, vset(1.0f)) / (vset(1.0f) + e);
+    vf e = vexp_minus_abs(x);
+    return vsel_negative(x, e, SHIFTED_ONE) / (SHIFTED_ONE + e);
 }
 
 /* max(x, 0) + log(1 + e^-|x|), the logarithm as 2 atanh(e / (2 + e)). */
 static inline vf vsoftplus(vf x)
 {
-    vf e = vexp_below(vneg(vabs(x)));
-    vf s = e / (e + vset(2.0f)), z = s * s;
+    vf e = vexp_minus_abs(x);
+    vf s = e / (e + vset(2) * SHIFTED_ONE), z = s * s;
     vf p = vfma(vset(0x1.f1ae6cp-3f), z, vset(0x1.b6d6c6p-3f));
     p = vfma(p, z, vset(0x1.25097p-2f));
     p = vfma(p, z, vset(0x1.9996a8p-2f));
