@@ -7,8 +7,9 @@
  * keeps the first n lanes and zeroes the others; vearlierK and vlaterK move lanes K up or down, those that are missing
  * from the vector before or after. Bytes (n <= VL of them):
  * vstore_u8 takes whole numbers from 0 to 255, vadd_where_u8 adds v to sum in the lanes whose byte is x. vsel_over
- * chooses `yes` where a is larger than b, or the first of both to be NaN. A `vm` tells for each lane whether a is
- * larger than b, vsel_negative where x has its sign bit set; a `vp` is a vector of whole numbers from 0 to 255, in whatever form is cheapest to choose by it. */
+ * chooses `yes` where a is larger than b, or the first of both to be NaN; vsel_negative where x has its sign bit set.
+ * A `vm` tells for each lane whether a is larger than b; a `vp` is a vector of whole numbers from 0 to 255, in whatever
+ * form is cheapest to choose by it. */
 #ifndef KERNELS_ISA_ISA_H
 #define KERNELS_ISA_ISA_H
 

@@ -58,8 +58,9 @@ static inline vf vexp_rest(vf x, vf n)
     return vfma(q, r * r, r);
 }
 
-/* e^x as the quotient of 2^shift e^x, which is returned, by 2^shift, for x of at most (127 - shift) ln 2, where no
- * factor is beyond the floats: the last bits of a sum with 1.5 x 2^23 are those of a whole number, here the exponent. */
+/* 2^shift e^x is (1 + the result) times *power, for whole numbers x / ln 2 from -126 - shift to 127 - shift, of which
+ * no power is beyond the floats: the last bits of a sum with 1.5 x 2^23 are those of a whole number, here the exponent.
+ */
 static inline vf vexp_shifted(vf x, int shift, vf *power)
 {
     const vf last = vset(0x1.8p23f + (float)(127 + shift));
@@ -76,7 +77,7 @@ static inline vf vexp(vf x)
     return vscale(vexp_rest(x, n) + vset(1.0f), n);
 }
 
-/* e^-|x| times 2^SHIFT, which 1 is beside it: nothing is rounded to a denormal before the last division. */
+/* 2^SHIFT e^-|x|, beside which 2^SHIFT stands for 1: nothing is rounded to a denormal before the last division. */
 enum { SHIFT = 32 };
 #define SHIFTED_ONE vset((float)(1LL << SHIFT))
 
