@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order by weights (passes/reuse.c): layers of an unrolled network one after the other, in both passes, where the
  * caches hold one of them and not all; no other order where they hold all, none, or nothing is known of them. */
+#include "engine/plan.h"
+#include "graphi/models.h"
+#include "machine/machine.h"
 #include "rewritten.h"
 
 #include <stdio.h>
@@ -125,11 +128,55 @@ static void other_orders_stay(void **state)
     }
 }
 
+/* Half of the last-level cache is for weights. */
+static void plans_know_the_caches(void **state)
+{
+    graphi_machine *machine;
+    assert_int_equal(graphi_machine_load("machines/e5-2650v4-x2.json", &machine), GRAPHI_OK);
+    for (int fits = 0; fits < 2; fits++) {
+        graphi_graph *g = unrolled(false);
+        graphi_plan *plan;
+        machine->l3_bytes = fits ? 2 * LAYERS * LAYER : 2 * LAYER;
+        assert_int_equal(graphi_plan_create(g, machine, &(graphi_plan_options){.disable = "pack"}, &plan), GRAPHI_OK);
+        const int changes = changes_of_layer(plan->compiled->graph, false);
+        assert_true(fits ? changes >= STEPS * LAYERS - 1 : changes == LAYERS - 1);
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
+    graphi_machine_destroy(machine);
+}
+
+/* A parameter of 400 MB that is hardly read makes the same arena cheaper to widen. */
+static void plans_weigh_what_lies_beside_the_arena(void **state)
+{
+    graphi_machine *machine;
+    int64_t arena[2];
+    assert_int_equal(graphi_machine_load("machines/e5-2650v4-x2.json", &machine), GRAPHI_OK);
+    assert_int_equal(graphi_machine_limit(machine, 2), GRAPHI_OK);
+    for (int beside = 0; beside < 2; beside++) {
+        graphi_graph *g;
+        graphi_plan *plan;
+        graphi_plan_info info;
+        assert_int_equal(graphi_model_create("lstm", &(graphi_model_options){.forward = true}, &g), GRAPHI_OK);
+        graphi_value large = graphi_parameter(g, "large", GRAPHI_F32, 1, (int64_t[]){beside ? 100000000 : 1}, NULL);
+        graphi_output(g, "one", graphi_neg(g, graphi_slice(g, large, 0, 0, 1)));
+        assert_int_equal(graphi_plan_create(g, machine, NULL, &plan), GRAPHI_OK);
+        graphi_plan_get_info(plan, &info);
+        arena[beside] = info.arena_bytes;
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
+    assert_in_range(arena[1], arena[0] + 1, 8 * arena[0]);
+    graphi_machine_destroy(machine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_follow_each_other),
         cmocka_unit_test(other_orders_stay),
+        cmocka_unit_test(plans_know_the_caches),
+        cmocka_unit_test(plans_weigh_what_lies_beside_the_arena),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
  * they read, as far as the edges allow: one layer after the other in place of one step after the other, unless that
  * spares less than half of what is read from memory. The array order is what one operation at a time follows, what ties
  * between levels are decided by, and what the memory planner plans along; no value depends on it. Linear in the graph
- * but for sorting; an unrolled LSTM of 2,500 nodes takes 1 ms. */
+ * but for sorting; LSTM medium with its gradients, 1,000 nodes, takes 0.4 ms. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
