@@ -203,10 +203,10 @@ def medium_of_zen3():
     return [ratios["TensorFlow"], ratios["PyTorch"], *goals("zen3/frameworks-medium", "direct convolutions alone")]
 
 
-def lstm_medium_of_zen3():
-    """PyTorch's time over ours, training and inference."""
+def recurrent_medium_of_zen3():
+    """PyTorch's time over ours, training and inference, of LSTM and PhasedLSTM."""
     peers = network_rows("docs/results/zen3")[1]
-    return [peers[f"lstm medium {mode}"]["PyTorch"] for mode in ("training", "inference")]
+    return [peers[f"{network} medium {mode}"]["PyTorch"] for network in NETWORKS[:2] for mode in ("training", "inference")]
 
 
 def mean_of(values):
@@ -425,7 +425,7 @@ SENTENCES = (
     ("docs/measured.md", r"On average the best peer takes(.*?) times",
      lambda: goals("zen3/frameworks-small", "the best peer's time over ours")),
     ("docs/measured.md", r"At medium size GoogLeNet's training takes TensorFlow and PyTorch(.*?) % of the limit", medium_of_zen3),
-    ("docs/measured.md", r"LSTM's training at medium size takes PyTorch in its best setting(.*?)[.] What", lstm_medium_of_zen3),
+    ("docs/measured.md", r"LSTM's training at medium size takes PyTorch in its best setting(.*?)[.] What", recurrent_medium_of_zen3),
     ("docs/measured.md", r"with direct convolutions alone GoogLeNet reaches(.*?) % of the limit there",
      lambda: goals("zen3/frameworks-small", "direct convolutions alone")),
     ("docs/measured.md", r"with widths of their own, at most(.*?) % of a step",
