@@ -431,14 +431,17 @@ static void allocation_failures_are_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_overwritten),      cmocka_unit_test(target_is_met),
-        cmocka_unit_test(time_is_estimated),           cmocka_unit_test(smaller_where_it_costs_no_time),
+        cmocka_unit_test(nothing_is_overwritten),
+        cmocka_unit_test(target_is_met),
+        cmocka_unit_test(time_is_estimated),
+        cmocka_unit_test(smaller_where_it_costs_no_time),
         cmocka_unit_test(bytes_beside_weigh),
         cmocka_unit_test(branches_are_not_queued),
         cmocka_unit_test(edges_are_few),
         cmocka_unit_test(values_beyond_those_that_share_cost_no_time),
         cmocka_unit_test(parts_cost_edges_once),
-        cmocka_unit_test(serial_lifetimes_are_caught), cmocka_unit_test(the_judge_finds_each_fault),
+        cmocka_unit_test(serial_lifetimes_are_caught),
+        cmocka_unit_test(the_judge_finds_each_fault),
         cmocka_unit_test(allocation_failures_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
