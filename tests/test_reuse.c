@@ -146,6 +146,35 @@ static void plans_know_the_caches(void **state)
     graphi_machine_destroy(machine);
 }
 
+/* Levels come before the order of the array: executors side by side go on with several layers. */
+static void many_executors_lose_nothing(void **state)
+{
+    graphi_machine *machine;
+    assert_int_equal(graphi_machine_load("machines/e5-2650v4-x2.json", &machine), GRAPHI_OK);
+    machine->l3_bytes = 32 << 20;
+    for (int training = 0; training < 2; training++)
+        for (int executors = 2; executors <= 8; executors *= 2) {
+            double ms[2];
+            for (int off = 0; off < 2; off++) {
+                graphi_graph *g;
+                graphi_plan *plan;
+                graphi_plan_info info;
+                const graphi_plan_options options = {
+                    .setting = {.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = executors, .width = 1},
+                    .disable = off ? "reuse" : NULL};
+                const graphi_model_options model = {.size = "medium", .steps = 8, .forward = !training};
+                assert_int_equal(graphi_model_create("lstm", &model, &g), GRAPHI_OK);
+                assert_int_equal(graphi_plan_create(g, machine, &options, &plan), GRAPHI_OK);
+                graphi_plan_get_info(plan, &info);
+                ms[off] = info.predicted_ms;
+                graphi_plan_destroy(plan);
+                graphi_graph_destroy(g);
+            }
+            assert_true(ms[0] > 0 && ms[0] <= 1.01 * ms[1]);
+        }
+    graphi_machine_destroy(machine);
+}
+
 /* A parameter of 400 MB that is hardly read makes the same arena cheaper to widen. */
 static void plans_weigh_what_lies_beside_the_arena(void **state)
 {
@@ -176,6 +205,7 @@ int main(void)
         cmocka_unit_test(layers_follow_each_other),
         cmocka_unit_test(other_orders_stay),
         cmocka_unit_test(plans_know_the_caches),
+        cmocka_unit_test(many_executors_lose_nothing),
         cmocka_unit_test(plans_weigh_what_lies_beside_the_arena),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

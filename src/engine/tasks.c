@@ -223,6 +223,7 @@ static void take_offsets(struct compiled *c, const struct memory_input *in, cons
 
 static void place_inputs(struct compiled *c)
 {
+    c->input_bytes = 0;
     for (size_t id = 0; id < c->buffers.count; id++)
         if (c->buffers.data[id].kind == BUFFER_INPUT) {
             c->buffers.data[id].offset = c->input_bytes;

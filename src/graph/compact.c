@@ -224,18 +224,29 @@ static graphi_status check_outputs(const graphi_graph *graph)
     return GRAPHI_OK;
 }
 
-graphi_status graph_sorted(graphi_graph *graph, int32_t *sorted)
+static size_t sorter_room(size_t nodes) { return nodes * 5 + 2; }
+
+/* numbers: sorter_room() of them, all 0. */
+static struct sorter sorter_of(graphi_graph *graph, int32_t *numbers)
 {
     const size_t nodes = graph->nodes.count;
-    int32_t *numbers = mem_zalloc_array(nodes * 4 + 2, sizeof *numbers);
-    struct sorter s = {.graph = graph, .waiting = numbers, .sorted = sorted};
-    graphi_status status = numbers ? GRAPHI_OK : fail_memory("sorted", sizeof *numbers * nodes * 4);
-    if (status == GRAPHI_OK) {
-        s.heap = numbers + nodes;
-        s.place = numbers + nodes * 2;
-        s.begin = numbers + nodes * 3;
-        status = sort_nodes(&s);
-    }
+    return (struct sorter){.graph = graph,
+                           .waiting = numbers,
+                           .heap = numbers + nodes,
+                           .sorted = numbers + nodes * 2,
+                           .place = numbers + nodes * 3,
+                           .begin = numbers + nodes * 4};
+}
+
+graphi_status graph_sorted(graphi_graph *graph, int32_t *sorted)
+{
+    const size_t room = sorter_room(graph->nodes.count);
+    int32_t *numbers = mem_zalloc_array(room, sizeof *numbers);
+    if (!numbers)
+        return fail_memory("sorted", sizeof *numbers * room);
+    struct sorter s = sorter_of(graph, numbers);
+    s.sorted = sorted;
+    graphi_status status = sort_nodes(&s);
     mem_free(s.list);
     mem_free(numbers);
     return status;
@@ -244,25 +255,23 @@ graphi_status graph_sorted(graphi_graph *graph, int32_t *sorted)
 graphi_status graph_compact(graphi_graph *graph, int32_t *map)
 {
     size_t nodes = graph->nodes.count, values = graph->values.count;
-    int32_t *numbers = mem_zalloc_array(nodes * 5 + 2 + values, sizeof *numbers);
+    const size_t room = sorter_room(nodes);
+    int32_t *numbers = mem_zalloc_array(room + values, sizeof *numbers);
     struct value *new_values = mem_zalloc_array(values + 1, sizeof *new_values);
     struct node *new_nodes = mem_zalloc_array(nodes + 1, sizeof *new_nodes);
-    struct sorter s = {.graph = graph, .waiting = numbers};
+    struct sorter s = {.graph = graph};
     graphi_status status = GRAPHI_OK;
     if (!numbers || !new_values || !new_nodes)
         status = fail_memory("compact", sizeof *new_nodes * nodes);
     if (status == GRAPHI_OK) {
-        s.heap = numbers + nodes;
-        s.sorted = numbers + nodes * 2;
-        s.place = numbers + nodes * 3;
-        s.begin = numbers + nodes * 4;
+        s = sorter_of(graph, numbers);
         resolve_afters(graph, s.place);
         status = check_outputs(graph);
     }
     if (status == GRAPHI_OK)
         status = sort_nodes(&s);
     if (status == GRAPHI_OK) {
-        int32_t *to = numbers + nodes * 5 + 2;
+        int32_t *to = numbers + room;
         int32_t count = number_values(&s, to);
         move_all(&s, to, new_values, count, new_nodes);
         if (map)

@@ -58,13 +58,21 @@ static int64_t count_readers(struct weights *w, int32_t *is)
     return all;
 }
 
+/* Input k of a node, if it is a weight that others read as well; else -1. */
+static int32_t weight_at(const struct weights *w, const struct node *node, int k)
+{
+    return w->readers[node->input[k]] > 1 && !(node->kind->flags & OP_PACK) ? node->input[k] : -1;
+}
+
 /* The largest of a node's weights; -1: it has none. */
 static int32_t main_weight(const struct weights *w, const struct node *node)
 {
     int32_t most = -1;
-    for (int k = 0; k < node->inputs && !(node->kind->flags & OP_PACK); k++)
-        if (w->readers[node->input[k]] > 1 && (most < 0 || bytes_of(w, node->input[k]) > bytes_of(w, most)))
-            most = node->input[k];
+    for (int k = 0; k < node->inputs; k++) {
+        const int32_t value = weight_at(w, node, k);
+        if (value >= 0 && (most < 0 || bytes_of(w, value) > bytes_of(w, most)))
+            most = value;
+    }
     return most;
 }
 
@@ -91,8 +99,8 @@ static int64_t missed_bytes(struct weights *w, const int32_t *sorted)
     w->held = 0;
     for (int32_t i = 0; i < (int32_t)w->graph->nodes.count; i++) {
         const struct node *node = graph_node(w->graph, sorted ? sorted[i] : i);
-        for (int k = 0; k < node->inputs && !(node->kind->flags & OP_PACK); k++)
-            missed += w->readers[node->input[k]] > 1 ? read_weight(w, node->input[k]) : 0;
+        for (int k = 0; k < node->inputs; k++)
+            missed += weight_at(w, node, k) >= 0 ? read_weight(w, node->input[k]) : 0;
     }
     return missed;
 }
