@@ -85,7 +85,7 @@ void NAME(micro_pairs)(const struct micro_call *call)
 #include <immintrin.h>
 
 #if defined(ISA_IS_avx2)
-enum { LANES = 8, VECTORS = 2 };
+enum { LANES = 8, VECTORS = 2, FLAT_ROWS = 3, MOST_VECTORS = 8 };
 typedef __m256 vector;
 typedef __m256i vector_mask;
 #define SET1(x) _mm256_set1_ps(x)
@@ -102,7 +102,7 @@ static inline vector_mask first_lanes(int count)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 #else
-enum { LANES = 16, VECTORS = 4 };
+enum { LANES = 16, VECTORS = 4, FLAT_ROWS = 1, MOST_VECTORS = VECTORS };
 typedef __m512 vector;
 typedef __mmask16 vector_mask;
 #define SET1(x) _mm512_set1_ps(x)
@@ -191,10 +191,32 @@ struct shape {
     bool whole, pairs;
 };
 
-/* One line of B, of nv vectors, times an element of each of mr rows of A, `at` bytes from where those begin. */
-INLINE void multiply_step(vector (*sum)[4], const char *const *a, int64_t at, const char *b, vector_mask mask,
-                          const struct shape shape)
+/* multiply_step for few rows, whose elements of A stay in registers while vectors of B pass. */
+INLINE void flat_step(vector (*sum)[MOST_VECTORS], const char *const *a, int64_t at, const char *b, vector_mask mask,
+                      const struct shape shape)
 {
+    vector left[FLAT_ROWS];
+#pragma GCC unroll 4
+    for (int r = 0; r < shape.mr; r++)
+        left[r] = SET1(*(const float *)(a[r] + at));
+#pragma GCC unroll 8
+    for (int v = 0; v < shape.nv; v++) {
+        const float *p = (const float *)b + v * LANES;
+        const vector right = v == shape.nv - 1 && !shape.whole ? LOAD_PART(p, mask) : LOAD(p);
+#pragma GCC unroll 4
+        for (int r = 0; r < shape.mr; r++)
+            sum[r][v] = multiply_add(left[r], right, sum[r][v], shape.pairs);
+    }
+}
+
+/* One line of B, of nv vectors, times an element of each of mr rows of A, `at` bytes from where those begin. */
+INLINE void multiply_step(vector (*sum)[MOST_VECTORS], const char *const *a, int64_t at, const char *b,
+                          vector_mask mask, const struct shape shape)
+{
+    if (shape.nv > VECTORS && shape.mr <= FLAT_ROWS) {
+        flat_step(sum, a, at, b, mask, shape);
+        return;
+    }
     vector right[4];
 #pragma GCC unroll 4
     for (int v = 0; v < shape.nv; v++) {
@@ -218,13 +240,13 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
     const struct shape shape = {mr, nv, whole, pairs};
     const vector_mask mask = first_lanes(lanes);
     const int64_t count = call->count;
-    vector sum[8][4];
+    vector sum[8][MOST_VECTORS];
     struct result result = result_at(call, row, col);
     if (call->accumulate) {
 #pragma GCC unroll 8
         for (int r = 0; r < mr; r++) {
             const float *c = result_row(&result, r);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int v = 0; v < nv; v++)
                 sum[r][v] = v == nv - 1 && !whole ? LOAD_PART(c + v * LANES, mask) : LOAD(c + v * LANES);
         }
@@ -232,7 +254,7 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
 #pragma GCC unroll 8
         for (int r = 0; r < mr; r++) {
             const float *c = result_row(&result, r);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int v = 0; v < nv; v++) {
                 __builtin_prefetch(c + v * LANES, 1);
                 sum[r][v] = SET1(0.0f);
@@ -284,7 +306,7 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
                 __builtin_prefetch(soon_a + at, 0, 2);
                 __builtin_prefetch(b + soon_b, 0, 2);
             }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int v = 0; v < nv; v++)
                 if (asks && v * LANES * sizeof(float) % LINE == 0)
                     __builtin_prefetch(b + v * sizeof(vector) + ahead);
@@ -305,7 +327,7 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
 #pragma GCC unroll 8
     for (int r = 0; r < mr; r++) {
         float *c = result_row(&result, r);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int v = 0; v < nv; v++) {
             if (v == nv - 1 && !whole)
                 STORE_PART(c + v * LANES, mask, sum[r][v]);
@@ -322,13 +344,19 @@ typedef void (*block_function)(const struct micro_call *call, int row, int col, 
 #define BLOCKS(B, p) \
     B(1, 1, p) B(2, 1, p) B(3, 1, p) B(4, 1, p) B(5, 1, p) B(6, 1, p) B(7, 1, p) B(8, 1, p) \
     B(1, 2, p) B(2, 2, p) B(3, 2, p) B(4, 2, p) B(5, 2, p) B(6, 2, p)
-static const int max_rows[VECTORS + 1] = {0, 8, 6};
+/* Flat ones, for calls of few rows: with fewer sums each waits for its last step, and half of a panel's row, or all of
+ * it, is read at once, as it lies in memory. */
+#define FLAT_BLOCKS(B, p) \
+    B(1, 3, p) B(1, 4, p) B(1, 5, p) B(1, 6, p) B(1, 7, p) B(1, 8, p) B(2, 3, p) B(2, 4, p) B(3, 3, p) B(3, 4, p) \
+    B(4, 3, p)
+static const int max_rows[MOST_VECTORS + 1] = {0, 8, 6, 4, 3, 1, 1, 1, 1};
 #else
 #define BLOCKS(B, p) \
     B(1, 1, p) B(2, 1, p) B(3, 1, p) B(4, 1, p) B(5, 1, p) B(6, 1, p) B(7, 1, p) B(8, 1, p) \
     B(1, 2, p) B(2, 2, p) B(3, 2, p) B(4, 2, p) B(5, 2, p) B(6, 2, p) B(7, 2, p) B(8, 2, p) \
     B(1, 3, p) B(2, 3, p) B(3, 3, p) B(4, 3, p) B(5, 3, p) B(6, 3, p) B(7, 3, p) B(8, 3, p) \
     B(1, 4, p) B(2, 4, p) B(3, 4, p) B(4, 4, p) B(5, 4, p) B(6, 4, p)
+#define FLAT_BLOCKS(B, p)
 static const int max_rows[VECTORS + 1] = {0, 8, 8, 8, 6};
 #endif
 
@@ -341,12 +369,15 @@ static const int max_rows[VECTORS + 1] = {0, 8, 8, 8, 6};
             block(call, row, col, lanes, mr, nv, false, p, asks);                                                      \
     }
 #define TABLE(name, ENTRY)                                                                                             \
-    static const block_function name[2][VECTORS + 1][9] = {{BLOCKS(ENTRY, 0)}, {BLOCKS(ENTRY, 1)}};
+    static const block_function name[2][MOST_VECTORS + 1][9] = {{BLOCKS(ENTRY, 0) FLAT_BLOCKS(ENTRY, 0)},              \
+                                                                {BLOCKS(ENTRY, 1) FLAT_BLOCKS(ENTRY, 1)}};
 
 #define DEFINE(mr, nv, p) DEFINE_AS(block, EVERY_STEP, mr, nv, p)
 #define ENTRY(mr, nv, p) [nv][mr] = block_##p##_##mr##_##nv,
 BLOCKS(DEFINE, 0)
 BLOCKS(DEFINE, 1)
+FLAT_BLOCKS(DEFINE, 0)
+FLAT_BLOCKS(DEFINE, 1)
 TABLE(blocks, ENTRY)
 
 #if defined(ISA_IS_avx2)
@@ -356,12 +387,16 @@ TABLE(blocks, ENTRY)
 #define QUIET_ENTRY(mr, nv, p) [nv][mr] = quiet_##p##_##mr##_##nv,
 BLOCKS(DEFINE_QUIET, 0)
 BLOCKS(DEFINE_QUIET, 1)
+FLAT_BLOCKS(DEFINE_QUIET, 0)
+FLAT_BLOCKS(DEFINE_QUIET, 1)
 TABLE(quiet, QUIET_ENTRY)
 
 #define DEFINE_SPACED(mr, nv, p) DEFINE_AS(spaced, SPACED, mr, nv, p)
 #define SPACED_ENTRY(mr, nv, p) [nv][mr] = spaced_##p##_##mr##_##nv,
 BLOCKS(DEFINE_SPACED, 0)
 BLOCKS(DEFINE_SPACED, 1)
+FLAT_BLOCKS(DEFINE_SPACED, 0)
+FLAT_BLOCKS(DEFINE_SPACED, 1)
 TABLE(spaced, SPACED_ENTRY)
 
 /* What the block of this number in its column asks for. Parts of short segments are not worth finding. */
@@ -369,6 +404,8 @@ static enum asks asks(const struct micro_call *call, int vectors, int number)
 {
     enum { SPACED_STEPS = 64 };
     const bool asks_a = call->soon_a && number < call->m * 4 / LINE;
+    if (call->m == 1 && call->ldb <= PANEL_MAX) /* read as it lies there, which hardware follows */
+        return NOTHING;
     if (spacing_of(call) && call->soon_b && !call->soon_a && call->ldb <= PANEL_MAX &&
         steps_of(call, 0) >= SPACED_STEPS)
         return number < 1 << spacing_of(call) ? SPACED : NOTHING;
@@ -391,7 +428,7 @@ enum { WIDTH = VECTORS * LANES };
 /* Blocks of `width` columns from `col` on, below each other. */
 static void column(const struct micro_call *call, int col, int width, bool pairs)
 {
-    static const block_function (*const as[])[VECTORS + 1][9] = {
+    static const block_function (*const as[])[MOST_VECTORS + 1][9] = {
         [NOTHING] = quiet, [EVERY_STEP] = blocks, [SPACED] = spaced};
     const int vectors = (width + LANES - 1) / LANES, lanes = width - (vectors - 1) * LANES;
     int parts = (call->m + max_rows[vectors] - 1) / max_rows[vectors];
@@ -402,10 +439,23 @@ static void column(const struct micro_call *call, int col, int width, bool pairs
     }
 }
 
+/* Columns of a block. Rows that come to four a block are wider ones. */
+static int width_of(const struct micro_call *call)
+{
+#if defined(ISA_IS_avx2)
+    static const int vectors[] = {VECTORS, MOST_VECTORS, 4, 4, 3, VECTORS, VECTORS, 3, 3};
+    return (call->m < (int)(sizeof vectors / sizeof *vectors) ? vectors[call->m] : VECTORS) * LANES;
+#else
+    (void)call;
+    return WIDTH;
+#endif
+}
+
 static void columns(const struct micro_call *call, bool pairs)
 {
-    for (int col = 0; col < call->n; col += WIDTH)
-        column(call, col, (int)least(call->n - col, WIDTH), pairs);
+    const int width = width_of(call);
+    for (int col = 0; col < call->n; col += width)
+        column(call, col, (int)least(call->n - col, width), pairs);
 }
 
 #if defined(ISA_IS_avx2)
@@ -462,16 +512,39 @@ static void copy_column(const struct micro_call *call, int col, int width, float
     }
 }
 
+/* Segments whose A goes on where that of the one before ends are one, now that their lines of B do: a weight gradient
+ * of few rows a step of time has very short ones. Returns how many are left. */
+static int64_t join_segments(const struct micro_call *call, const float *lines, const void **a, const void **b,
+                             int32_t *k)
+{
+    int64_t count = 0;
+    const char *end = NULL;
+    for (int64_t i = 0; i < call->count; i++) {
+        const int64_t steps = steps_of(call, i);
+        if (!count || call->soon_a || call->a[i] != end) {
+            a[count] = call->a[i];
+            b[count] = lines;
+            k[count++] = 0;
+        }
+        k[count - 1] += (int32_t)steps;
+        lines += steps * WIDTH;
+        end = (const char *)call->a[i] + steps * call->step_stride * 4;
+    }
+    return count;
+}
+
 static void copied_columns(const struct micro_call *call, bool pairs)
 {
     alignas(LINE) float lines[COPIED_STEPS * WIDTH];
-    const void *b[MICRO_SEGMENTS];
+    const void *a[MICRO_SEGMENTS], *b[MICRO_SEGMENTS];
     struct micro_call near = *call;
-    near.b = b;
+    int32_t k[MICRO_SEGMENTS];
     near.ldb = WIDTH;
     near.soon_b = NULL;
-    for (int64_t i = 0, at = 0; i < call->count; at += steps_of(call, i++) * WIDTH)
-        b[i] = lines + at;
+    near.a = a;
+    near.b = b;
+    near.k = k;
+    near.count = join_segments(call, lines, a, b, k);
     for (int col = 0; col < call->n; col += WIDTH) {
         const int width = (int)least(call->n - col, WIDTH);
         copy_column(call, col, width, lines);
