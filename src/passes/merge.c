@@ -4,10 +4,9 @@
  * scheduling has less to choose from: off unless asked for. Weights must be sources, so that their concatenation is
  * ready before anything else; equal concatenations are one, and the packing pass takes those of whole panels apart
  * again, packing the sources in place. */
-#include "passes/passes.h"
+#include "passes/partners.h"
 
 #include "base/hash.h"
-#include "base/index.h"
 #include "graph/op.h"
 
 #include <string.h>
@@ -17,8 +16,8 @@ enum { MOST_MERGED = 64 };
 struct merger {
     graphi_graph *graph;
     struct value_map map;
-    int32_t *whole; /* of a weight: the concatenation that it begins, -1: none */
-    int32_t *next;  /* of a node: the next one that may be merged with it, -1: none */
+    struct wholes wholes; /* of weights */
+    int32_t *next;        /* of a node: the next one that may be merged with it, -1: none */
 };
 
 static bool is_weight(const graphi_graph *graph, int32_t value, int rank)
@@ -84,35 +83,9 @@ static uint64_t partners_hash(const graphi_graph *graph, const struct node *node
     return graph_hash_attributes(hash, node);
 }
 
-/* Links each node to its next partner. last: room for a number a node. */
-static bool find_partners(struct merger *m, struct index *index, int32_t *last)
-{
-    const int32_t nodes = (int32_t)m->graph->nodes.count;
-    for (int32_t id = 0; id < nodes; id++) {
-        const struct node *node = graph_node(m->graph, id);
-        m->next[id] = -1;
-        last[id] = id;
-        if (!mergeable(m->graph, node))
-            continue;
-        uint64_t hash = partners_hash(m->graph, node);
-        size_t seen = 0;
-        int32_t first = index_next(index, hash, &seen);
-        while (first >= 0 && !partners(m->graph, graph_node(m->graph, first), node))
-            first = index_next(index, hash, &seen);
-        if (first < 0 && !index_add(index, hash, id))
-            return false;
-        if (first >= 0) {
-            m->next[last[first]] = id;
-            last[first] = id;
-        }
-    }
-    return true;
-}
+static bool may_merge(const graphi_graph *graph, const struct node *node) { return mergeable(graph, node) > 0; }
 
-static bool concatenates(const struct node *node, const graphi_value *parts, int count)
-{
-    return node->inputs == count && memcmp(node->input, parts, (size_t)count * sizeof *parts) == 0;
-}
+static const struct partner_rule rule = {may_merge, partners, partners_hash};
 
 /* The weights that the nodes read as input k, side by side. */
 static graphi_value beside(struct merger *m, const int32_t *ids, int count, int k, int axis)
@@ -120,17 +93,7 @@ static graphi_value beside(struct merger *m, const int32_t *ids, int count, int 
     graphi_value weights[MOST_MERGED];
     for (int i = 0; i < count; i++)
         weights[i] = graph_node(m->graph, ids[i])->input[k];
-    int32_t known = m->whole[weights[0]];
-    if (known >= 0) {
-        const struct node *node = graph_node(m->graph, graph_value(m->graph, known)->node);
-        if (attr_int(node, "axis") == axis && concatenates(node, weights, count))
-            return known;
-    }
-    graphi_attribute along = {.name = "axis", .type = GRAPHI_INT, .i = axis};
-    known = graphi_op(m->graph, "concat", count, weights, 1, &along);
-    if (m->graph->status == GRAPHI_OK)
-        m->whole[weights[0]] = known;
-    return known;
+    return whole_of(&m->wholes, weights, count, axis);
 }
 
 static graphi_status cut(struct merger *m, const int32_t *ids, int count, graphi_value whole)
@@ -191,18 +154,16 @@ static graphi_status merge_all(struct merger *m)
 
 static graphi_status run(struct merger *m)
 {
-    const size_t sources = m->graph->values.count + 1, nodes = m->graph->nodes.count + 1;
-    struct index index = {0};
-    m->whole = mem_alloc(sources * sizeof *m->whole);
-    m->next = mem_alloc(2 * nodes * sizeof *m->next);
-    bool enough = m->whole && m->next && map_reach(&m->map, m->graph) && find_partners(m, &index, m->next + nodes);
-    graphi_status status = enough ? GRAPHI_OK : fail_memory("merge", sources * sizeof *m->whole);
-    if (enough) {
-        memset(m->whole, 0xff, sources * sizeof *m->whole);
+    const size_t nodes = m->graph->nodes.count + 1;
+    m->next = mem_alloc(nodes * sizeof *m->next);
+    graphi_status status = m->next && map_reach(&m->map, m->graph) ? GRAPHI_OK : fail_memory("merge", nodes);
+    if (status == GRAPHI_OK)
+        status = wholes_open(m->graph, &m->wholes);
+    if (status == GRAPHI_OK)
+        status = partners_link(m->graph, &rule, m->next);
+    if (status == GRAPHI_OK)
         status = merge_all(m);
-    }
-    index_free(&index);
-    mem_free(m->whole);
+    wholes_close(&m->wholes);
     mem_free(m->next);
     if (status == GRAPHI_OK)
         return map_apply(&m->map, m->graph);
