@@ -28,7 +28,7 @@ static float rounded(float value)
 struct problem {
     struct gemm_spec spec;
     int64_t k[PAIRS], lda[PAIRS], ldb[PAIRS];
-    struct guarded a[PAIRS], b[PAIRS], packed[PAIRS], c, bias, residual;
+    struct guarded a[PAIRS], b[PAIRS], packed[PAIRS], base, c, bias, residual;
     struct program program;
     enum program_broadcast broadcast[2];
     int64_t epilogue_ld[2];
@@ -107,6 +107,7 @@ static void make_operands(struct problem *p)
         p->rows = random_below(p->rows + 1);
     int64_t c_count = products(s) * s->m * s->ldc;
     p->c = guarded_random(c_count, false);
+    p->base = guarded_random(s->base ? stored(s->m, s->n, s->ld_base) : 0, random_below(2));
     p->bias = guarded_random(s->n, false);
     p->residual = guarded_random(c_count, false);
 }
@@ -137,6 +138,8 @@ static void make_problem(struct problem *p, enum isa isa)
     s->pairs = tall ? 2 + (int)random_below(PAIRS - 1) : random_below(3) ? 1 : 1 + (int)random_below(PAIRS);
     s->ldc = s->n + random_below(3) * 5;
     make_batch(s);
+    s->base = !s->leads && !random_below(3);
+    s->ld_base = s->n + random_below(3) * 7;
     s->packed_b = !s->leads && !random_below(3);
     s->bounded = !random_below(3) && !(s->packed_b && s->trans_a);
     s->trans_b = random_below(2);
@@ -156,6 +159,7 @@ static void free_problem(struct problem *p)
         guarded_free(&p->b[i]);
         guarded_free(&p->packed[i]);
     }
+    guarded_free(&p->base);
     guarded_free(&p->c);
     guarded_free(&p->bias);
     guarded_free(&p->residual);
@@ -189,13 +193,15 @@ static void run_problem(struct problem *p, bool backwards, float *c)
 {
     struct kernel kernel;
     assert_int_equal(gemm_bind(&p->spec, p->isa, &kernel), GRAPHI_OK);
-    struct kernel_array in[2 * PAIRS + 2];
+    struct kernel_array in[2 * PAIRS + 3], *further = in + 2 * p->spec.pairs;
     for (int i = 0; i < p->spec.pairs; i++) {
         in[2 * i] = (struct kernel_array){p->a[i].data, p->spec.trans_a && !p->spec.leads ? steps_of(p, i) : p->rows};
         in[2 * i + 1] = (struct kernel_array){p->spec.packed_b ? p->packed[i].data : p->b[i].data, p->rows};
     }
-    in[2 * p->spec.pairs] = (struct kernel_array){p->bias.data, 1};
-    in[2 * p->spec.pairs + 1] = (struct kernel_array){p->residual.data, p->rows};
+    if (p->spec.base)
+        *further++ = (struct kernel_array){p->base.data, p->rows};
+    further[0] = (struct kernel_array){p->bias.data, 1};
+    further[1] = (struct kernel_array){p->residual.data, p->rows};
     struct kernel_array out = {c, p->rows};
     struct guarded workspace = guarded_new((kernel.workspace + 63) / 64 * 64, false);
     memset(workspace.data, 0xff, kernel.workspace);
@@ -212,8 +218,8 @@ static void run_problem(struct problem *p, bool backwards, float *c)
 static double reference(const struct problem *p, int64_t batch, int64_t r, int64_t c, double *magnitude)
 {
     const struct gemm_spec *s = &p->spec;
-    double sum = 0;
-    *magnitude = 0;
+    double sum = s->base ? ((const float *)p->base.data)[r * s->ld_base + c] : 0;
+    *magnitude = fabs(sum);
     for (int i = 0; i < s->pairs; i++) {
         const float *a = (const float *)p->a[i].data + found(s, s->stride_a, batch);
         const float *b = (const float *)p->b[i].data + found(s, s->stride_b, batch);
@@ -283,6 +289,60 @@ static void random_products(void **state)
     (void)state;
     for (enum isa isa = ISA_PLAIN; isa <= isa_detect(); isa++)
         check_random(isa, isa == ISA_PLAIN ? 60 : 200);
+}
+
+static void make_sum_of_two(struct problem *p, enum isa isa)
+{
+    struct gemm_spec *s = &p->spec;
+    *p = (struct problem){.isa = isa,
+                          .spec = {.m = 1 + random_below(24), .n = 1 + random_below(150), .pairs = 2, .rows_per_row = 1,
+                                   .threads = 1, .trans_a = random_below(2), .trans_b = random_below(2),
+                                   .packed_b = random_below(2),
+                                   .multiplicands = random_below(3) ? GRAPHI_F32 : GRAPHI_BF16}};
+    s->ldc = s->n + random_below(3) * 5;
+    s->k = p->k;
+    s->lda = p->lda;
+    s->ldb = p->ldb;
+    make_operands(p);
+    if (s->packed_b)
+        pack_all(p);
+}
+
+/* A sum in one call, and in two: the second, of some of the first one's rows, begins with what that left. The bits are
+ * the same. */
+static void a_sum_goes_on_in_another_product(void **state)
+{
+    (void)state;
+    for (enum isa isa = ISA_PLAIN; isa <= isa_detect(); isa++)
+        for (int i = 0; i < 100; i++) {
+            struct problem whole, first, second;
+            make_sum_of_two(&whole, isa);
+            const int64_t ld = whole.spec.ldc;
+            const size_t bytes = (size_t)(whole.spec.m * ld) * sizeof(float);
+            float *begun = mem_alloc(bytes), *ended = mem_alloc(bytes);
+            assert_true(begun && ended);
+            run_problem(&whole, false, whole.c.data);
+            first = second = whole;
+            first.spec.pairs = second.spec.pairs = 1;
+            run_problem(&first, false, begun);
+            second.spec.m = second.rows = 1 + random_below((int)whole.spec.m);
+            second.spec.k++; /* the second pair */
+            second.spec.lda++;
+            second.spec.ldb++;
+            second.spec.base = true;
+            second.spec.ld_base = ld;
+            second.base.data = begun;
+            second.a[0] = whole.a[1];
+            second.b[0] = whole.b[1];
+            second.packed[0] = whole.packed[1];
+            second.k[0] = whole.k[1];
+            run_problem(&second, true, ended);
+            for (int64_t row = 0; row < second.spec.m; row++)
+                assert_memory_equal(ended + row * ld, (float *)whole.c.data + row * ld, whole.spec.n * sizeof(float));
+            mem_free(begun);
+            mem_free(ended);
+            free_problem(&whole);
+        }
 }
 
 /* An epilogue that adds to C in place must see C before the product (a tile written through C would lose it). */
@@ -490,6 +550,13 @@ static void refuses_nonsense(void **state)
     spec.leads = 1;
     spec.lead[0] = 2;
     assert_int_equal(gemm_bind(&spec, ISA_PLAIN, &kernel), GRAPHI_UNSUPPORTED);
+    spec.pairs = 1;
+    spec.base = true;
+    spec.ld_base = 8;
+    assert_int_equal(gemm_bind(&spec, ISA_PLAIN, &kernel), GRAPHI_UNSUPPORTED);
+    spec.leads = 0;
+    spec.ld_base = 7;
+    assert_int_equal(gemm_bind(&spec, ISA_PLAIN, &kernel), GRAPHI_UNSUPPORTED);
     assert_string_equal(kernel.name, "untouched");
 }
 
@@ -603,6 +670,7 @@ int main(void)
         cmocka_unit_test(pairs_round_alike),    cmocka_unit_test(hints_go_on_with_the_sum),
         cmocka_unit_test(calls_of_any_size),    cmocka_unit_test(random_products),
         cmocka_unit_test(accumulates_in_place), cmocka_unit_test(special_values),
+        cmocka_unit_test(a_sum_goes_on_in_another_product),
         cmocka_unit_test(special_values_of_pairs),
         cmocka_unit_test(shares_suit_the_work),
         cmocka_unit_test(few_threads_take_shares_together),

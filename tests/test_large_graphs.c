@@ -336,6 +336,22 @@ static void products_are_not_held_against_each_other(int count)
     graphi_graph_destroy(g);
 }
 
+/* Weights that two operands meet, each of which searches what comes after them. */
+static void batches_are_not_searched_without_end(int count)
+{
+    graphi_graph *g = new_graph();
+    const int64_t row[] = {1, 64}, square[] = {64, 64};
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, row), y = graphi_input(g, "y", GRAPHI_F32, 2, row);
+    for (int i = 0; i < count; i++) {
+        graphi_value w = graphi_parameter(g, numbered("w", i), GRAPHI_F32, 2, square, NULL);
+        x = graphi_matmul(g, x, w, 0, 0);
+        y = graphi_matmul(g, y, w, 0, 0);
+    }
+    check_ok(pass_batch(g, &options));
+    assert_true((int)g->nodes.count > 2 * count); /* some are one, and cut apart again */
+    graphi_graph_destroy(g);
+}
+
 /* --- places --- */
 
 /* The parts of a concatenation, whether one is there twice and where each lies: of vectors they are one copy. */
@@ -542,6 +558,7 @@ int main(void)
         GROWS(outputs_are_not_searched_by_passes),
         GROWS(forms_of_convolutions_are_not_compared),
         GROWS_FROM(products_are_not_held_against_each_other, 1000, 16000),
+        GROWS_FROM(batches_are_not_searched_without_end, 1000, 16000),
         GROWS_FROM(parts_are_not_held_against_each_other, (1 << 16) / TIMES, 1 << 16),
         cmocka_unit_test(parts_and_readers_have_no_square_of_edges),
         cmocka_unit_test(places_that_share_a_part_have_no_square_of_edges),

@@ -50,6 +50,7 @@ static graphi_status rewrite(struct compiled *c, const graphi_plan_options *opti
                                           .isa = c->isa,
                                           .multiplicands = options->precision,
                                           .conv_error = c->conv_error,
+                                          .cores = c->machine->cores,
                                           .cache = c->machine->l3_bytes / 2};
     graphi_status status = disable.broken ? fail_memory("plan", disable.count) : GRAPHI_OK;
     if (!status)

@@ -273,7 +273,17 @@ static void copy_near(const struct gemm *g, const struct kernel_call *call, cons
     }
 }
 
-/* Adds a piece to the tile at c (the first: clears it before), and asks for the operands of the next one. */
+/* What the tile's sums begin with, to c. */
+static void copy_base(const struct gemm *g, const struct kernel_call *call, const struct tile *t, float *c,
+                      int64_t ldc)
+{
+    const float *base = (const float *)call->in[2 * g->pair_count].data + t->row * g->spec.ld_base + t->col;
+    for (int row = 0; row < t->rows; row++)
+        memcpy(c + row * ldc, base + row * g->spec.ld_base, (size_t)t->cols * sizeof *c);
+}
+
+/* Adds a piece to the tile at c (the first: clears it before, where sums begin with 0), and asks for the operands of
+ * the next one. */
 static void multiply_piece(const struct gemm *g, const struct kernel_call *call, struct piece piece, struct piece next,
                            float *c, int64_t ldc)
 {
@@ -281,7 +291,8 @@ static void multiply_piece(const struct gemm *g, const struct kernel_call *call,
     const int64_t to = piece.from + g->steps;
     struct place place = {0};
     struct micro_list list;
-    list.call = (struct micro_call){.m = t->rows, .n = t->cols, .c = c, .ldc = ldc, .accumulate = piece.from > 0};
+    list.call = (struct micro_call){
+        .m = t->rows, .n = t->cols, .c = c, .ldc = ldc, .accumulate = piece.from > 0 || g->spec.base};
     micro_start(&list, g->micro, g->steps);
     for (int64_t pair = 0, at = 0; pair < g->pair_count && at < to; pair++) {
         struct operands o = operands_of(g, call, t, (int)pair);
@@ -353,14 +364,17 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
                 next = steps ? (struct piece){t, soon} : (struct piece){&t[count], 0};
             float *c = (float *)call->out[0].data + batch_along(&g->batch, g->batch.c.stride, t[i].batch) +
                        t[i].row * g->spec.ldc + t[i].col;
-            multiply_piece(g, call, (struct piece){&t[i], from}, next, buffered ? buffer : c,
-                           buffered ? t[i].cols : g->spec.ldc);
+            const int64_t ldc = buffered ? t[i].cols : g->spec.ldc;
+            c = buffered ? buffer : c;
+            if (g->spec.base && from == 0)
+                copy_base(g, call, &t[i], c, ldc);
+            multiply_piece(g, call, (struct piece){&t[i], from}, next, c, ldc);
         }
     if (buffered) {
         const struct epilogue_tile tile = {.data = buffer, .ld = t->cols, .row = t->batch * g->spec.m + t->row,
                                            .col = t->col, .rows = t->rows, .cols = t->cols, .row_step = 1,
                                            .result_ld = g->spec.ldc};
-        epilogue_run(&g->epilogue, &tile, call->in + 2 * g->pair_count, call->out);
+        epilogue_run(&g->epilogue, &tile, call->in + 2 * g->pair_count + g->spec.base, call->out);
     }
 }
 
@@ -462,6 +476,10 @@ static graphi_status check(const struct gemm_spec *s)
                     (long long)s->m, (long long)s->n, s->leads, s->pairs, GEMM_MAX_LEADS, GEMM_MAX_PAIRS);
     if (s->leads && s->pairs > 1)
         return fail(GRAPHI_UNSUPPORTED, "gemm", "found a batch of sums of %d pairs, expected one pair", s->pairs);
+    if (s->base && (s->leads || s->ld_base < s->n))
+        return fail(GRAPHI_UNSUPPORTED, "gemm",
+                    "found a base with rows %lld apart, %d leading dimensions, expected at least %lld apart and none",
+                    (long long)s->ld_base, s->leads, (long long)s->n);
     if (s->multiplicands != GRAPHI_F32 && s->multiplicands != GRAPHI_BF16)
         return fail(GRAPHI_UNSUPPORTED, "gemm", "found multiplicands %s, expected float32 or bfloat16",
                     graphi_dtype_name(s->multiplicands));
@@ -574,7 +592,7 @@ graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kerne
     kernel->phases = prepare ? 2 : 1;
     kernel->shares[0] = prepare ? g->prepare_shares : g->multiply_shares;
     kernel->shares[1] = prepare ? g->multiply_shares : 0;
-    kernel->bytes =
-        4 * (m * total_k * (double)g->batch.a.copies + total_k * n * (double)g->batch.b.copies + m * n * batch);
+    kernel->bytes = 4 * (m * total_k * (double)g->batch.a.copies + total_k * n * (double)g->batch.b.copies +
+                         m * n * (batch + spec->base));
     return GRAPHI_OK;
 }

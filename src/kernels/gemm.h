@@ -17,7 +17,7 @@ enum { GEMM_MAX_PAIRS = 512, GEMM_MAX_LEADS = GRAPHI_MAX_RANK - 2 };
  * stride for each of them, in elements; 0 repeats its matrix, which is read where it lies. bounded: dimension 0 of an
  * A_p is a bound, and its rows at call time decide. That is the first of the leads when there are any, else k_p with
  * trans_a (a weight gradient over the rows there are, of each pair for itself; not with packed_b), else m (taken from
- * A_0). */
+ * A_0). base: a product begun elsewhere goes on here, and has the bits of one that was not interrupted. */
 struct gemm_spec {
     int64_t m, n;
     int pairs;
@@ -26,18 +26,21 @@ struct gemm_spec {
     int leads; /* pairs == 1 only */
     int64_t lead[GEMM_MAX_LEADS], stride_a[GEMM_MAX_LEADS], stride_b[GEMM_MAX_LEADS], stride_c[GEMM_MAX_LEADS];
     bool trans_a, trans_b, packed_b, bounded;
+    bool base;            /* the sums begin with a further m x n matrix, not 0; leads == 0 only */
+    int64_t ld_base;
     bool batch_rows_of_b; /* with a bounded batch: B's rows tell, since A's do not */
     int threads;          /* most of a call, 0: not known. Sizes the workspace, no result */
     int64_t rows_per_row; /* matrix rows (or products) that one row of the bounded dimension stands for; 0: 1 */
     graphi_dtype
         multiplicands; /* F32, or BF16: A and B are float32 in memory (a packed B is BF16) and rounded on the way */
 
-    /* On m x n, or on all rows of a batch, whose C must be one matrix then. Its inputs are the kernel's after the 2 *
-     * pairs matrices; output 0 is C, outputs 1.. are further outputs. */
+    /* On m x n, or on all rows of a batch, whose C must be one matrix then. Its inputs are the kernel's after the
+     * matrices; output 0 is C, outputs 1.. are further outputs. */
     struct epilogue_spec epilogue;
 };
 
-/* Kernel inputs: A_0, B_0, A_1, B_1, ..., then epilogue inputs. Outputs: C, then the further outputs. */
+/* Kernel inputs: A_0, B_0, A_1, B_1, ..., the base if there is one, then epilogue inputs. Outputs: C, then the further
+ * outputs. */
 graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kernel *kernel);
 
 /* Packing of op(B) into the blocks the driver reads, from sources side by side, each k x part: op(B) is k x (sources *

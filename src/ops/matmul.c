@@ -11,7 +11,8 @@
  * trans_a, trans_b: the last two dimensions are stored the other way round.
  *
  * Passes set: `pairs` (inputs a0, b0, a1, b1, ...; not for batches), `packed_b` (every b comes from `pack`; not for
- * batches), `program` and `outputs` (epilogue.h). */
+ * batches), `base` (1: the sums begin with the input behind the pairs, which has the result's type; not for batches),
+ * `program` and `outputs` (epilogue.h). */
 #include "ops/epilogue.h"
 
 #include "base/memory.h"
@@ -25,6 +26,7 @@ static const struct op_attribute matmul_attributes[] = {
     {.name = "trans_b", .meaning = "1: b is [...,N,K]", .type = GRAPHI_INT},
     {.name = "pairs", .type = GRAPHI_INT, .internal = true, .i = 1},
     {.name = "packed_b", .type = GRAPHI_INT, .internal = true},
+    {.name = "base", .type = GRAPHI_INT, .internal = true},
     EPILOGUE_ATTRIBUTES,
     {0},
 };
@@ -123,9 +125,10 @@ static bool pair_fits(const struct shape_call *call, int pair, const struct prod
 static graphi_status matmul_shape(const struct shape_call *call)
 {
     int64_t pairs = attr_int(call->node, "pairs");
-    if (pairs < 1 || pairs > GEMM_MAX_PAIRS || call->node->inputs < 2 * pairs)
+    if (pairs < 1 || pairs > GEMM_MAX_PAIRS || call->node->inputs < product_inputs(call->node))
         return fail(GRAPHI_INVALID, call->where, "found %d inputs for %lld pairs, expected two a pair of 1 to %d",
                     call->node->inputs, (long long)pairs, GEMM_MAX_PAIRS);
+    const bool base = attr_int(call->node, "base") != 0;
     struct product first = {.m = 0};
     for (int i = 0; i < pairs; i++) {
         const struct value_type *a = call->in[2 * i], *b = call->in[2 * i + 1];
@@ -150,7 +153,9 @@ static graphi_status matmul_shape(const struct shape_call *call)
         if (p.form != REDUCTION)
             out->symbol = a->symbol >= 0 ? a->symbol : b->symbol;
     }
-    return epilogue_shape(call, 2 * (int)pairs, epilogue_outputs(call->node));
+    if (base)
+        TRY(expect_type(call, 2 * (int)pairs, &call->out[0]));
+    return epilogue_shape(call, product_inputs(call->node), epilogue_outputs(call->node));
 }
 
 static double matmul_flops(const struct shape_call *call)
@@ -231,10 +236,12 @@ static graphi_status bind_spec(const struct bind_call *call, struct gemm_spec *s
     }
     if (p.form != BATCH)
         TRY(row_stride(call, &call->out[0], &spec->ldc));
+    if (spec->base)
+        TRY(row_stride(call, &call->in[2 * spec->pairs], &spec->ld_base));
     spec->m = p.m;
     spec->n = p.n;
     struct node_epilogue epilogue;
-    TRY(epilogue_layout(call, 2 * spec->pairs, epilogue_outputs(call->node), &epilogue));
+    TRY(epilogue_layout(call, product_inputs(call->node), epilogue_outputs(call->node), &epilogue));
     spec->epilogue = epilogue.spec;
     return gemm_bind(spec, (enum isa)call->isa, kernel);
 }
@@ -253,6 +260,7 @@ static graphi_status matmul_bind(const struct bind_call *call, struct kernel *ke
                              .trans_a = attr_int(call->node, "trans_a") != 0,
                              .trans_b = attr_int(call->node, "trans_b") != 0,
                              .packed_b = attr_int(call->node, "packed_b") != 0,
+                             .base = attr_int(call->node, "base") != 0,
                              .multiplicands = call->multiplicands,
                              .threads = call->threads};
     graphi_status status = bind_spec(call, &spec, lists, lists + pairs, lists + 2 * pairs, kernel);
@@ -302,9 +310,9 @@ static void matmul_gradient(struct gradient_call *call)
 {
     if (epilogue_refuses_gradient(call))
         return;
-    if (attr_int(call->op, "packed_b")) {
+    if (attr_int(call->op, "packed_b") || attr_int(call->op, "base")) {
         graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, "matmul",
-                                       "found a packed operand, expected gradients to be taken before the passes"));
+                                       "found a form that passes make, expected gradients to be taken before them"));
         return;
     }
     for (int pair = 0; pair < attr_int(call->op, "pairs"); pair++)

@@ -45,7 +45,7 @@ static int host_inputs(const struct node *node)
             return 0;
         if (is_kind(node, "conv2d") && attr_ints(node, "pool", &program) > 0)
             return 0; /* its result is the pool's */
-        return hosts[i].inputs ? hosts[i].inputs : 2 * (int)attr_int(node, "pairs");
+        return hosts[i].inputs ? hosts[i].inputs : product_inputs(node);
     }
     return 0;
 }

@@ -21,6 +21,7 @@
     X(sums, false, false, "a sum of matrix products is one product of several pairs")                                  \
     X(reduce, false, false, "a sum over time of gradients of a weight, or of a bias, is one batch-reduce product")     \
     X(merge, false, true, "products and convolutions that share an input are one (may alter rounding)")                \
+    X(batch, false, false, "products of few rows by one weight that do not wait for each other are one")               \
     X(epilogue, false, false, "bias and activation run on the tiles of the product or convolution before them")        \
     X(bands, false, false, "a pool works on some rows of its convolution at a time, whose image is never whole")       \
     X(recompute, false, false, "what follows from small values or one kept array is made again in the backward pass")  \
