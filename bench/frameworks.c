@@ -78,11 +78,17 @@ static graphi_status modes(struct comparison *c)
     return status;
 }
 
+/* Limits are of the networks as they are: few samples leave little but memory to be limited by. */
+static bool own_sizes(const struct options *o)
+{
+    return !o->batch && !o->image && !o->units && !o->unroll;
+}
+
 /* A training step against its goals on two cores. */
 static void limit_goals(struct comparison *c, const struct limit *list, size_t count, const char *what, double ms)
 {
     char title[200];
-    for (size_t i = 0; i < count && c->bench->about.cores == 2; i++)
+    for (size_t i = 0; i < count && c->bench->about.cores == 2 && own_sizes(&c->bench->options); i++)
         if (strcmp(list[i].name, c->name) == 0) {
             double goal = *c->size == 's' ? list[i].small : *c->size == 'm' ? list[i].medium : list[i].large;
             snprintf(title, sizeof title, "%s %s training%s: per cent of the limit", c->name, c->size, what);
