@@ -41,7 +41,7 @@ static void tell_faults(struct comparison *c)
         result_note(&c->bench->result,
                     "%s %s %s: of the first step's %.0f ms the system took %.0f on each core to give pages: %.0f "
                     "faults, %.1f ms each (to clear 2 MB takes 0.2)",
-                    c->name, c->size, c->mode, json_number_value(first), json_number_value(ms), faults,
+                    c->name, c->form, c->mode, json_number_value(first), json_number_value(ms), faults,
                     json_number_value(ms) * c->bench->about.cores / faults);
 }
 
@@ -56,7 +56,7 @@ static graphi_status modes(struct comparison *c)
     const struct options *o = &c->bench->options;
     char title[160], ids[MODES][200];
     int rounds;
-    snprintf(title, sizeof title, "%s %s %s", c->name, c->size, c->mode);
+    snprintf(title, sizeof title, "%s %s %s", c->name, c->form, c->mode);
     graphi_status status = bench_alternate(c->bench, title, c->ours.mode, MODES, mode_seconds(o), 300, &rounds);
     for (int m = 0; m < MODES && status == GRAPHI_OK; m++) {
         graphi_plan_info info;
@@ -109,7 +109,7 @@ static graphi_status direct(struct comparison *c)
     int rounds = 0;
     if (!c->ours.network.info.image || o->conv_error > 0)
         return GRAPHI_OK;
-    snprintf(title, sizeof title, "%s %s %s", c->name, c->size, c->mode);
+    snprintf(title, sizeof title, "%s %s %s", c->name, c->form, c->mode);
     graphi_plan_get_info(c->ours.network.plan, &info);
     graphi_status status = job_plan_options(o, &options);
     if (status == GRAPHI_OK && options.precision == GRAPHI_BF16)
@@ -155,7 +155,7 @@ static void gain(struct comparison *c)
                                   "kernels", kernels, "interference", isolation, "scheduling", order));
     result_note(&c->bench->result,
                 "%s %s %s: %.2fx the best peer = %.2f kernels x %.2f removing interference x %.2f scheduling", c->name,
-                c->size, c->mode, total, kernels, isolation, order);
+                c->form, c->mode, total, kernels, isolation, order);
 }
 
 static void take(struct mean *mean, double ours_over)
@@ -168,26 +168,26 @@ static void take(struct mean *mean, double ours_over)
 
 static void goals(struct comparison *c)
 {
-    char title[200];
+    char title[280];
     struct result *result = &c->bench->result;
-    snprintf(title, sizeof title, "%s %s %s: largest difference of loss and gradients (%.90s)", c->name, c->size,
+    snprintf(title, sizeof title, "%s %s %s: largest difference of loss and gradients (%.90s)", c->name, c->form,
              c->mode, c->worst_of);
     if (*c->worst_of)
         result_goal(result, title, fmin(c->worst, 1e9), PEER_TOLERANCE, false);
-    snprintf(title, sizeof title, "%s %s %s: our loss after all turns from the checked one", c->name, c->size, c->mode);
+    snprintf(title, sizeof title, "%s %s %s: our loss after all turns from the checked one", c->name, c->form, c->mode);
     if (strcmp(c->mode, "training") == 0)
         result_goal(result, title, fmin(c->drift, 1e9), MOST_DRIFT, false);
     if (c->best > 0) {
-        snprintf(title, sizeof title, "%s %s %s: time over the best peer's", c->name, c->size, c->mode);
+        snprintf(title, sizeof title, "%s %s %s: time over the best peer's", c->name, c->form, c->mode);
         result_goal(result, title, c->best, 1, false);
     }
     const json_t *peak = json_object_get(c->row, "peak_rss_bytes"), *first = json_object_get(c->row, "load_ms");
     if (json_is_number(first)) {
-        snprintf(title, sizeof title, "%s %s %s: first step, ms", c->name, c->size, c->mode);
+        snprintf(title, sizeof title, "%s %s %s: first step, ms", c->name, c->form, c->mode);
         result_goal(result, title, json_number_value(first), 1000, false);
     }
     if (json_is_number(peak) && c->leanest > 0) {
-        snprintf(title, sizeof title, "%s %s %s: peak memory over the leanest peer's", c->name, c->size, c->mode);
+        snprintf(title, sizeof title, "%s %s %s: peak memory over the leanest peer's", c->name, c->form, c->mode);
         result_goal(result, title, json_number_value(peak) / c->leanest, strcmp(c->size, "small") == 0 ? 0.5 : 1,
                     false);
     }
@@ -199,10 +199,21 @@ static void goals(struct comparison *c)
     limit_goals(c, limits, sizeof limits / sizeof *limits, "", c->step_ms);
 }
 
+/* Rows of another batch are told from those of the network's own. */
+static void name_form(struct comparison *c)
+{
+    const long long batch = (long long)c->bench->options.batch;
+    if (batch)
+        snprintf(c->form, sizeof c->form, "%s, batch %lld,", c->size, batch);
+    else
+        snprintf(c->form, sizeof c->form, "%s", c->size);
+}
+
 static graphi_status compare(struct bench *bench, const char *name, const char *size, bool forward)
 {
     struct comparison c = {
         .bench = bench, .name = name, .size = size, .mode = forward ? "inference" : "training", .worst = -1};
+    name_form(&c);
     const struct options *o = &bench->options;
     bench->forward = forward;
     peer_folders(c.scripts, c.environments, sizeof c.scripts);
@@ -215,7 +226,9 @@ static graphi_status compare(struct bench *bench, const char *name, const char *
     if (status == GRAPHI_OK && !forward)
         status = direct(&c);
     if (status == GRAPHI_OK) {
-        alone_measure(c.bench, c.mode, c.name, c.size, c.ours.network.plan, c.row);
+        char title[160];
+        snprintf(title, sizeof title, "%s %s %s", c.name, c.form, c.mode);
+        alone_measure(c.bench, title, c.mode, c.name, c.size, c.ours.network.plan, c.row);
         tell_faults(&c);
     }
     for (int f = 0; f < FRAMEWORKS && status == GRAPHI_OK; f++)

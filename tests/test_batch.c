@@ -232,7 +232,7 @@ static void limits(void **state)
     static const struct {
         int64_t rows, units;
         bool computed, batches;
-    } cases[] = {{16, 512, false, true},  {17, 544, false, false}, {2, 64, false, true},
+    } cases[] = {{24, 768, false, true},  {25, 800, false, false}, {2, 64, false, true},
                  {3, 64, false, false}, {1, 16, false, false},   {2, 64, true, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const int64_t rows = cases[i].rows, units = cases[i].units;

@@ -111,19 +111,18 @@ static void tell_arena(struct bench *bench, const char *title, const graphi_plan
                     (double)info.arena_bytes / 1e6, alone / 1e6);
 }
 
-void alone_measure(struct bench *bench, const char *mode, const char *name, const char *size, const graphi_plan *plan,
-                   json_t *row)
+void alone_measure(struct bench *bench, const char *title, const char *mode, const char *name, const char *size,
+                   const graphi_plan *plan, json_t *row)
 {
     static const char *const keys[] = {"load_ms", "first_page_faults", "first_system_ms", "peak_rss_bytes",
                                        "peak_rss_absolute_bytes"};
-    char title[160], *line = own_command(&bench->options, mode, name, size);
+    char *line = own_command(&bench->options, mode, name, size);
     FILE *in = line ? popen(line, "r") : NULL;
     json_error_t error;
     json_t *root = in ? json_loadf(in, JSON_DISABLE_EOF_CHECK, &error) : NULL;
     const json_t *found = json_array_get(json_object_get(root, "rows"), 0);
     for (size_t i = 0; i < sizeof keys / sizeof *keys && found; i++)
         json_object_set(row, keys[i], json_object_get(found, keys[i]));
-    snprintf(title, sizeof title, "%s %s %s", name, size, mode);
     if (found)
         tell_arena(bench, title, plan, found);
     else if (!report_interrupted())

@@ -19,7 +19,7 @@
 
 /* Few rows; a weight of at least so many times the elements that the rows bring to it and take from it; cores that are
  * busy with what is left side by side. */
-enum { MOST_ROWS = 16, LEAST_PART = 16, MOST_CORES = 8, MOST_PAIRS = 64, MOST_SEARCHES = 256 };
+enum { MOST_ROWS = 24, LEAST_PART = 16, MOST_CORES = 8, MOST_PAIRS = 64, MOST_SEARCHES = 256 };
 
 struct follower { /* of a node: who reads its result, as which input; -1: waits for it without reading */
     int32_t node, input;

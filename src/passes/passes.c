@@ -20,6 +20,7 @@
     X(pool, false, false, "relu and bias gradients work on the results of a max-pool rather than on its image")        \
     X(sums, false, false, "a sum of matrix products is one product of several pairs")                                  \
     X(reduce, false, false, "a sum over time of gradients of a weight, or of a bias, is one batch-reduce product")     \
+    X(tables, false, false, "a sum over time of gradients of a table of embeddings is one, of all ids")                \
     X(merge, false, true, "products and convolutions that share an input are one (may alter rounding)")                \
     X(batch, false, false, "products of few rows by one weight that do not wait for each other are one")               \
     X(epilogue, false, false, "bias and activation run on the tiles of the product or convolution before them")        \
