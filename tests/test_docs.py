@@ -203,6 +203,12 @@ def medium_of_zen3():
     return [ratios["TensorFlow"], ratios["PyTorch"], *goals("zen3/frameworks-medium", "direct convolutions alone")]
 
 
+def few_samples():
+    """PyTorch's time over ours on LSTM medium, training and inference, by batch."""
+    peers = network_rows("docs/results/zen3")[1]
+    return [min(peers[f"lstm medium, batch {batch}, {mode}"].values()) for batch in (1, 8) for mode in ("training", "inference")]
+
+
 def recurrent_medium_of_zen3():
     """PyTorch's time over ours, training and inference, of LSTM and PhasedLSTM."""
     peers = network_rows("docs/results/zen3")[1]
@@ -400,6 +406,7 @@ MEASURED = {
     "Its choice over the best of all settings": choice,
     "Predictions": lambda: goals("simulator-error", "mean error"),
     "And without AVX-512?": networks_of_zen3,
+    "Few samples": few_samples,
     "On two cores": malleable_mean,
     "On the simulated Xeon Phi": lambda: goals("strategies", "better than all", "within 5 %"),
 }
