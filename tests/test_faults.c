@@ -111,15 +111,26 @@ static graphi_status profile(struct thing *t)
     return graphi_plan_profile(t->s->plan, t->s->state, NULL, &t->made.plan);
 }
 
-/* Networks whose kernels have parameters, bands and packed forms of their own. */
-static graphi_status inception(struct thing *t)
+static graphi_status network(struct thing *t, const char *name, const graphi_model_options *options)
 {
-    graphi_status status = graphi_model_create("googlenet", &(graphi_model_options){.image = 64}, &t->made.graph);
+    graphi_status status = graphi_model_create(name, options, &t->made.graph);
     if (!status)
         status = graphi_plan_create(t->made.graph, machine, NULL, &t->made.plan);
     if (status)
         unmake(&t->made);
     return status;
+}
+
+/* Kernels that have parameters, bands and packed forms of their own. */
+static graphi_status inception(struct thing *t)
+{
+    return network(t, "googlenet", &(graphi_model_options){.image = 64});
+}
+
+/* Steps of time whose products, and gradients of the table, become one. */
+static graphi_status language_model(struct thing *t)
+{
+    return network(t, "ptb", &(graphi_model_options){.batch = 1, .steps = 2, .units = 64});
 }
 
 /* --- curves --- */
@@ -267,6 +278,7 @@ static const struct {
     {"tune", NULL, tune, 23, false},
     {"profile", NULL, profile, 7, false},
     {"inception", NULL, inception, 37, false},
+    {"language_model", NULL, language_model, 1, false},
     {"curves_save", NULL, curves_save, 1, false},
     {"curves_open", curves_save, curves_open, 1, false},
     {"with_curves", curves_save, with_curves, 1, false},

@@ -5,10 +5,13 @@
  * rows read it once, and what a row costs them is arithmetic.
  *
  * A node of several pairs, a gate's x W + h U, gives up the pairs that can be had for all nodes at once and keeps the
- * others: rows of the whole product are added behind them. Pairs can be had if no node's result reaches an operand of
- * theirs, through what was put together before as well; so no cycle comes about. The whole is kept until its last row
- * is read, and layers follow each other rather than steps of time: where rows are many there is nothing to gain, and
- * where weights are small more rows are moved than weights are spared. */
+ * others, whose sums begin with its rows of the whole product. Pairs can be had if no node's result reaches an operand
+ * of theirs, through what was put together before as well; so no cycle comes about.
+ *
+ * The whole is kept until its last row is read, and layers follow each other rather than steps of time: where rows are
+ * many there is nothing to gain, where weights are small more rows are moved than weights are spared, and many cores
+ * are better busy with several layers. For these nothing is put together; but pairs that could be come first in their
+ * sums in any case, so that plans have the same bits whatever the cores. */
 #include "passes/partners.h"
 
 #include "base/hash.h"
