@@ -3,6 +3,8 @@
  * pass makes another graph of; and edges that must outlive them. */
 #include "rewritten.h"
 
+#include <stdio.h>
+
 static graphi_graph *new_graph(void)
 {
     graphi_graph *g;
@@ -24,6 +26,60 @@ static int left_of(graphi_graph *g, const char *disable, const char *kind)
     graphi_graph_destroy(copy);
     graphi_graph_destroy(g);
     return count;
+}
+
+/* x, of 2 by 3 numbers, within `value`: so many rows or columns before and after. */
+static graphi_value within(graphi_graph *g, int i, int64_t above, int64_t left, int64_t below, int64_t right,
+                           double value)
+{
+    char name[8];
+    snprintf(name, sizeof name, "x%d", i);
+    const graphi_value x = graphi_input(g, name, GRAPHI_F32, 2, (int64_t[]){2, 3});
+    return graphi_pad(g, x, GRAPHI_LIST(above, left), GRAPHI_LIST(below, right), value);
+}
+
+/* Parts that lie beside each other are a concatenation, in whatever order they are added; a gap, two at one place,
+ * another border than zeros, parts along two axes and a further term are none. */
+static void borders_of_zeros_are_places(void **state)
+{
+    static const struct {
+        int64_t left[3], right[3], above;
+        double value;
+        int more, concats; /* more: 1: a term without zeros, 2: one at the place of another */
+    } cases[] = {{{0, 3, 6}, {6, 3, 0}, 0, 0, 0, 1}, {{6, 0, 3}, {0, 6, 3}, 0, 0, 0, 1},
+                 {{0, 6, 6}, {6, 0, 0}, 0, 0, 0, 0}, {{0, 0, 3}, {6, 6, 3}, 0, 0, 0, 0},
+                 {{0, 3, 6}, {6, 3, 0}, 0, 1, 0, 0}, {{0, 3, 6}, {6, 3, 0}, 1, 0, 0, 0},
+                 {{0, 3, 6}, {6, 3, 0}, 0, 0, 1, 0}, {{0, 2, 6}, {6, 4, 0}, 0, 0, 0, 0},
+                 {{0, 3, 6}, {6, 3, 0}, 0, 0, 2, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        graphi_graph *g = new_graph();
+        graphi_value term[4];
+        for (int k = 0; k < 3; k++)
+            term[k] = within(g, k, cases[i].above, cases[i].left[k], 0, cases[i].right[k], cases[i].value);
+        term[3] = cases[i].more == 2
+                      ? within(g, 3, 0, 3, 0, 3, 0)
+                      : graphi_input(g, "more", GRAPHI_F32, 2, (int64_t[]){2 + cases[i].above, 9});
+        graphi_output(g, "sum", graphi_op(g, "add_n", 3 + (cases[i].more > 0), term, 0, NULL));
+        assert_int_equal(graphi_graph_status(g), GRAPHI_OK);
+        assert_int_equal(left_of(g, "all,+identities,+dead", "concat"), cases[i].concats);
+    }
+}
+
+/* The gradient of four gates that were cut from one product is put together by no sums. */
+static void gradients_of_gates_are_not_summed(void **state)
+{
+    for (int gates = 2; gates <= 4; gates += 2) {
+        graphi_graph *g = new_graph();
+        graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){3, 4 * gates}, NULL), loss = GRAPHI_NONE;
+        graphi_value all = graphi_matmul(g, graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){2, 3}), w, 0, 0), gradient;
+        for (int i = gates - 1; i >= 0; i--) {
+            graphi_value part = graphi_reduce_sum(g, OP("tanh", graphi_slice(g, all, 1, 4 * i, 4 * i + 4)), NULL, 0, 0);
+            loss = loss == GRAPHI_NONE ? part : OP("add", loss, OP("mul", part, loss));
+        }
+        assert_int_equal(graphi_gradients(g, loss, 1, &w, &gradient), GRAPHI_OK);
+        graphi_output(g, "gradient", gradient);
+        assert_int_equal(left_of(g, NULL, "pad"), 0);
+    }
 }
 
 /* Made once for all steps, or once for two, noise is none. */
@@ -185,6 +241,8 @@ static void lists_of_edges_grow_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(borders_of_zeros_are_places),
+        cmocka_unit_test(gradients_of_gates_are_not_summed),
         cmocka_unit_test(random_operations_stay),          cmocka_unit_test(constants_keep_their_shape),
         cmocka_unit_test(transpositions_compose),          cmocka_unit_test(places_that_are_read_stay),
         cmocka_unit_test(normalization_keeps_its_epsilon), cmocka_unit_test(transposed_weights_are_merged),

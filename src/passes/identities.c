@@ -2,9 +2,10 @@
 /* Algebraic identities that keep every bit (but the sign of a zero): x*1, x/1, x+0, x-0, identity, -(-x), a reshape or
  * transposition that changes nothing, and chains of them made one; one number repeated to an array, as the gradient of
  * a mean is, where the operation would repeat it anyway: beside an argument of the result's shape, and not among the
- * terms of add_n, which are all of one shape. One sweep in array order, so chains of any length
- * collapse. A rule gives the value that stands for the node's output, or -1. A copy of a parameter stays where a run
- * gives the parameter new content: who reads the copy may come after that. */
+ * terms of add_n, which are all of one shape; a sum of arrays with borders of zeros that lie beside each other, as the
+ * gradient of the gates cut from one product is, which is their concatenation. One sweep in array order, so chains of
+ * any length collapse. A rule gives the value that stands for the node's output, or -1. A copy of a parameter stays
+ * where a run gives the parameter new content: who reads the copy may come after that. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -175,8 +176,53 @@ static int32_t transpose_rule(const struct context *c, const struct node *node)
     return chained ? graphi_op(c->graph, "transpose", 1, &in, 1, &attribute) : -1;
 }
 
-static int32_t (*const rules[])(const struct context *, const struct node *) = {elementwise_rule, number_rule,
-                                                                                reshape_rule, transpose_rule};
+/* Where a value has its elements within zeros along one axis, the same for all parts; axis -1: not known yet. */
+static bool part_of(const struct context *c, int32_t value, int *axis, int64_t *begin, int32_t *part)
+{
+    const struct node *node = producer(c, value);
+    const int64_t *before, *after;
+    if (!node || !is_kind(node, "pad") || attr_float(node, "value") != 0)
+        return false;
+    const int rank = attr_ints(node, "before", &before);
+    attr_ints(node, "after", &after);
+    for (int i = 0; i < rank; i++)
+        if (before[i] || after[i]) {
+            if (*axis >= 0 && *axis != i)
+                return false;
+            *axis = i;
+        }
+    *part = input(c, node, 0);
+    *begin = *axis >= 0 ? before[*axis] : 0;
+    return *axis >= 0;
+}
+
+static int32_t parts_rule(const struct context *c, const struct node *node)
+{
+    enum { MOST_PARTS = 16 };
+    int32_t part[MOST_PARTS], sorted[MOST_PARTS];
+    int64_t begin[MOST_PARTS], end = 0;
+    int axis = -1, count = 0;
+    if ((!is_kind(node, "add") && !is_kind(node, "add_n")) || node->inputs > MOST_PARTS)
+        return -1;
+    for (int k = 0; k < node->inputs; k++) {
+        const int32_t value = input(c, node, k);
+        if (!same_type(c, value, node->output) || !part_of(c, value, &axis, &begin[k], &part[k]))
+            return -1;
+    }
+    for (int k = 0; k < node->inputs; k++)
+        if (begin[k] == end) { /* the one that follows; then from the first again */
+            end += graph_value(c->graph, part[k])->type.dims[axis];
+            sorted[count++] = part[k];
+            k = -1;
+        }
+    if (count != node->inputs || end != graph_value(c->graph, node->output)->type.dims[axis])
+        return -1;
+    const graphi_attribute along = {.name = "axis", .type = GRAPHI_INT, .i = axis};
+    return graphi_op(c->graph, "concat", count, sorted, 1, &along);
+}
+
+static int32_t (*const rules[])(const struct context *, const struct node *) = {
+    elementwise_rule, number_rule, reshape_rule, transpose_rule, parts_rule};
 
 /* For values that there were not before, each after what it is a view of: walks up a chain of views would take the
  * square of its length, and a constant compared for each of its readers as much. No rule alters it: what stands for a
