@@ -693,10 +693,10 @@ def test_bench_peers(cli):
     rows = {row["id"]: row for row in root["rows"]}
     for mode in ("training", "inference"):
         for peer, reason in (("PyTorch", "could not be made"), ("TensorFlow", "no form of this network")):
-            row = rows[f"pathnet small {mode}: {peer}"]
+            row = rows[f"pathnet small, batch 2, {mode}: {peer}"]
             assert row["status"] == "missing" and reason in row["reason"], row
-        assert rows[f"pathnet small {mode}: graphi"]["peak_rss_bytes"] > 0, done.stderr
-    assert "ratio" in rows["pathnet small training: graphi direct"]
+        assert rows[f"pathnet small, batch 2, {mode}: graphi"]["peak_rss_bytes"] > 0, done.stderr
+    assert "ratio" in rows["pathnet small, batch 2, training: graphi direct"]
     # The process that measures memory has the plan of the times: without element-wise fusion it takes more.
     quick[3] = 32
 

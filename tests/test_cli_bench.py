@@ -338,9 +338,11 @@ def test_timed_rate(cli):
     """The row `direct` trained the weights that the peers' turns are timed beside, at a rate of 0.01."""
     program = cli.bench("frameworks")
     result = beside_pytorch(cli, program)[0]("pathnet", "pytorch", "--batch", 2, "--image", 16, "--tune", 0)
-    assert any(row["id"] == "pathnet small training: graphi direct" for row in result["rows"])
-    drift = {goal["name"]: goal for goal in result["goals"]}["pathnet small training: our loss after all turns from the checked one"]
+    assert any(row["id"] == "pathnet small, batch 2, training: graphi direct" for row in result["rows"])
+    goals = {goal["name"]: goal for goal in result["goals"]}
+    drift = goals["pathnet small, batch 2, training: our loss after all turns from the checked one"]
     assert drift["met"] and drift["value"] < 1e-3, drift
+    assert not any("per cent of the limit" in name for name in goals), "limits are of the network's own batch"
 
 
 def test_policies(cli):
