@@ -39,9 +39,9 @@ static void tell_faults(struct comparison *c)
     double faults = json_number_value(json_object_get(c->row, "first_page_faults"));
     if (json_number_value(first) > 1000 && faults > 0)
         result_note(&c->bench->result,
-                    "%s %s %s: of the first step's %.0f ms the system took %.0f on each core to give pages: %.0f "
+                    "%s: of the first step's %.0f ms the system took %.0f on each core to give pages: %.0f "
                     "faults, %.1f ms each (to clear 2 MB takes 0.2)",
-                    c->name, c->form, c->mode, json_number_value(first), json_number_value(ms), faults,
+                    c->title, json_number_value(first), json_number_value(ms), faults,
                     json_number_value(ms) * c->bench->about.cores / faults);
 }
 
@@ -54,13 +54,12 @@ static graphi_status modes(struct comparison *c)
 {
     static const char *const names[] = {"graphi", "graphi naive", "graphi sequential"};
     const struct options *o = &c->bench->options;
-    char title[160], ids[MODES][200];
+    char ids[MODES][200];
     int rounds;
-    snprintf(title, sizeof title, "%s %s %s", c->name, c->form, c->mode);
-    graphi_status status = bench_alternate(c->bench, title, c->ours.mode, MODES, mode_seconds(o), 300, &rounds);
+    graphi_status status = bench_alternate(c->bench, c->title, c->ours.mode, MODES, mode_seconds(o), 300, &rounds);
     for (int m = 0; m < MODES && status == GRAPHI_OK; m++) {
         graphi_plan_info info;
-        snprintf(ids[m], sizeof ids[m], "%s: %s", title, names[m]);
+        snprintf(ids[m], sizeof ids[m], "%s: %s", c->title, names[m]);
         json_t *row = result_row(&c->bench->result, ids[m], "graphi");
         graphi_plan_get_info(c->ours.mode[m].plan, &info);
         result_setting(row, &info.setting);
@@ -91,7 +90,7 @@ static void limit_goals(struct comparison *c, const struct limit *list, size_t c
     for (size_t i = 0; i < count && c->bench->about.cores == 2 && own_sizes(&c->bench->options); i++)
         if (strcmp(list[i].name, c->name) == 0) {
             double goal = *c->size == 's' ? list[i].small : *c->size == 'm' ? list[i].medium : list[i].large;
-            snprintf(title, sizeof title, "%s %s training%s: per cent of the limit", c->name, c->size, what);
+            snprintf(title, sizeof title, "%s%s: per cent of the limit", c->title, what);
             rates_goal(&c->bench->result, title, 100 * c->ours.network.rating.limit_ms / ms, goal,
                        c->ours.network.rating.roof_gflops);
         }
@@ -105,11 +104,10 @@ static graphi_status direct(struct comparison *c)
     graphi_plan_info info;
     struct network network = {0};
     struct contender pair[2] = {0};
-    char title[160], id[200];
+    char id[200];
     int rounds = 0;
     if (!c->ours.network.info.image || o->conv_error > 0)
         return GRAPHI_OK;
-    snprintf(title, sizeof title, "%s %s %s", c->name, c->form, c->mode);
     graphi_plan_get_info(c->ours.network.plan, &info);
     graphi_status status = job_plan_options(o, &options);
     if (status == GRAPHI_OK && options.precision == GRAPHI_BF16)
@@ -122,12 +120,12 @@ static graphi_status direct(struct comparison *c)
     if (status == GRAPHI_OK)
         status = ours_contender(c->bench, &network, "graphi direct", &info.setting, &pair[1]);
     if (status == GRAPHI_OK)
-        status = bench_alternate(c->bench, title, pair, 2, mode_seconds(o), 300, &rounds);
+        status = bench_alternate(c->bench, c->title, pair, 2, mode_seconds(o), 300, &rounds);
     if (status == GRAPHI_OK) {
-        snprintf(id, sizeof id, "%s: graphi direct", title);
+        snprintf(id, sizeof id, "%s: graphi direct", c->title);
         json_t *row = result_row(&c->bench->result, id, "graphi");
         result_setting(row, &info.setting);
-        snprintf(id, sizeof id, "%s: graphi", title);
+        snprintf(id, sizeof id, "%s: graphi", c->title);
         result_ratio(row, id, pair[1].ms, pair[0].ms, rounds);
         double median = result_median(pair[1].ms, rounds);
         result_times(row, pair[1].ms, rounds);
@@ -154,8 +152,8 @@ static void gain(struct comparison *c)
                         json_pack("{s:s,s:f,s:f,s:f,s:f}", "against", json_string_value(against), "total", total,
                                   "kernels", kernels, "interference", isolation, "scheduling", order));
     result_note(&c->bench->result,
-                "%s %s %s: %.2fx the best peer = %.2f kernels x %.2f removing interference x %.2f scheduling", c->name,
-                c->form, c->mode, total, kernels, isolation, order);
+                "%s: %.2fx the best peer = %.2f kernels x %.2f removing interference x %.2f scheduling", c->title,
+                total, kernels, isolation, order);
 }
 
 static void take(struct mean *mean, double ours_over)
@@ -170,24 +168,23 @@ static void goals(struct comparison *c)
 {
     char title[280];
     struct result *result = &c->bench->result;
-    snprintf(title, sizeof title, "%s %s %s: largest difference of loss and gradients (%.90s)", c->name, c->form,
-             c->mode, c->worst_of);
+    snprintf(title, sizeof title, "%s: largest difference of loss and gradients (%.90s)", c->title, c->worst_of);
     if (*c->worst_of)
         result_goal(result, title, fmin(c->worst, 1e9), PEER_TOLERANCE, false);
-    snprintf(title, sizeof title, "%s %s %s: our loss after all turns from the checked one", c->name, c->form, c->mode);
+    snprintf(title, sizeof title, "%s: our loss after all turns from the checked one", c->title);
     if (strcmp(c->mode, "training") == 0)
         result_goal(result, title, fmin(c->drift, 1e9), MOST_DRIFT, false);
     if (c->best > 0) {
-        snprintf(title, sizeof title, "%s %s %s: time over the best peer's", c->name, c->form, c->mode);
+        snprintf(title, sizeof title, "%s: time over the best peer's", c->title);
         result_goal(result, title, c->best, 1, false);
     }
     const json_t *peak = json_object_get(c->row, "peak_rss_bytes"), *first = json_object_get(c->row, "load_ms");
     if (json_is_number(first)) {
-        snprintf(title, sizeof title, "%s %s %s: first step, ms", c->name, c->form, c->mode);
+        snprintf(title, sizeof title, "%s: first step, ms", c->title);
         result_goal(result, title, json_number_value(first), 1000, false);
     }
     if (json_is_number(peak) && c->leanest > 0) {
-        snprintf(title, sizeof title, "%s %s %s: peak memory over the leanest peer's", c->name, c->form, c->mode);
+        snprintf(title, sizeof title, "%s: peak memory over the leanest peer's", c->title);
         result_goal(result, title, json_number_value(peak) / c->leanest, strcmp(c->size, "small") == 0 ? 0.5 : 1,
                     false);
     }
@@ -200,24 +197,23 @@ static void goals(struct comparison *c)
 }
 
 /* Rows of another batch are told from those of the network's own. */
-static void name_form(struct comparison *c)
+static void name_rows(struct comparison *c)
 {
-    const long long batch = (long long)c->bench->options.batch;
-    if (batch)
-        snprintf(c->form, sizeof c->form, "%s, batch %lld,", c->size, batch);
-    else
-        snprintf(c->form, sizeof c->form, "%s", c->size);
+    char batch[40] = "";
+    if (c->bench->options.batch)
+        snprintf(batch, sizeof batch, ", batch %lld,", (long long)c->bench->options.batch);
+    snprintf(c->title, sizeof c->title, "%s %s%s %s", c->name, c->size, batch, c->mode);
 }
 
 static graphi_status compare(struct bench *bench, const char *name, const char *size, bool forward)
 {
     struct comparison c = {
         .bench = bench, .name = name, .size = size, .mode = forward ? "inference" : "training", .worst = -1};
-    name_form(&c);
+    name_rows(&c);
     const struct options *o = &bench->options;
     bench->forward = forward;
     peer_folders(c.scripts, c.environments, sizeof c.scripts);
-    report_progress(o->quiet, "%s %s %s", name, size, c.mode);
+    report_progress(o->quiet, "%s", c.title);
     graphi_status status = ours_open(bench, name, size, o->tune_given ? o->tune : o->quick ? 2 : 5, MODES, &c.ours);
     if (status == GRAPHI_OK)
         status = ours_check(&c.ours);
@@ -226,9 +222,7 @@ static graphi_status compare(struct bench *bench, const char *name, const char *
     if (status == GRAPHI_OK && !forward)
         status = direct(&c);
     if (status == GRAPHI_OK) {
-        char title[160];
-        snprintf(title, sizeof title, "%s %s %s", c.name, c.form, c.mode);
-        alone_measure(c.bench, title, c.mode, c.name, c.size, c.ours.network.plan, c.row);
+        alone_measure(c.bench, c.title, c.mode, c.name, c.size, c.ours.network.plan, c.row);
         tell_faults(&c);
     }
     for (int f = 0; f < FRAMEWORKS && status == GRAPHI_OK; f++)

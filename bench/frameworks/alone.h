@@ -10,7 +10,7 @@
 graphi_status alone_run(struct bench *bench);
 
 /* Starts it and puts what it measured into `row`; notes say that it failed, or that `plan`, which is timed, keeps
- * more in its arena than what was measured. `mode` is training or inference. */
+ * more in its arena than what was measured. `title` names them; `mode` is training or inference. */
 void alone_measure(struct bench *bench, const char *title, const char *mode, const char *name, const char *size,
                    const graphi_plan *plan, json_t *row);
 

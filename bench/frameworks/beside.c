@@ -105,8 +105,8 @@ static graphi_status at_setting(struct comparison *c, const struct framework *fr
     int pairs = 0;
     graphi_status status = GRAPHI_OK;
     struct peer peer;
-    snprintf(id, sizeof id, "%s %s %s: %s %s", c->name, c->form, c->mode, framework->name, setting);
-    snprintf(ours_id, sizeof ours_id, "%s %s %s: graphi", c->name, c->form, c->mode);
+    snprintf(id, sizeof id, "%s: %s %s", c->title, framework->name, setting);
+    snprintf(ours_id, sizeof ours_id, "%s: graphi", c->title);
     snprintf(script, sizeof script, "%s/%s", c->scripts, framework->script);
     snprintf(python, sizeof python, "%s/%s/bin/python", c->environments, framework->folder);
     report_progress(c->bench->options.quiet, "%s: starting", id);
@@ -133,7 +133,7 @@ static graphi_status at_setting(struct comparison *c, const struct framework *fr
 static void missing_row(struct comparison *c, const struct framework *framework, const char *reason)
 {
     char id[200];
-    snprintf(id, sizeof id, "%s %s %s: %s", c->name, c->form, c->mode, framework->name);
+    snprintf(id, sizeof id, "%s: %s", c->title, framework->name);
     json_t *row = result_row(&c->bench->result, id, framework->name);
     result_string(row, "status", "missing");
     result_string(row, "reason", reason);

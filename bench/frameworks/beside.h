@@ -19,7 +19,7 @@ struct comparison {
     struct bench *bench;
     struct ours ours;
     const char *name, *size, *mode;
-    char form[64]; /* the size, and the batch if it is none of the network's own: for titles */
+    char title[80]; /* of its rows, goals and notes */
     char scripts[4096], environments[4096];
     json_t *row; /* ours, scheduled */
     double over[MODES], step_ms; /* over: median of a run mode's time over that of SCHEDULED in the same round */

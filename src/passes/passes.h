@@ -14,7 +14,7 @@ struct pass_options {
     enum isa isa;        /* of kernels that folding runs */
     graphi_dtype multiplicands; /* of packed weights: F32 (zero) or BF16 */
     double conv_error;          /* error budget of convolutions; 0: the default */
-    int cores;     /* that the plan is for; 0: not known */
+    int cores;                  /* that the plan is for; 0: not known */
     int64_t cache; /* bytes of weights that the caches hold from one reading to the next; 0: not known */
 };
 
@@ -51,9 +51,9 @@ graphi_status pass_dead(graphi_graph *graph, const struct pass_options *options)
 graphi_status pass_pool(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_sums(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_reduce(graphi_graph *graph, const struct pass_options *options);
-graphi_status pass_batch(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_tables(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_merge(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_batch(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_epilogue(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_bands(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_recompute(graphi_graph *graph, const struct pass_options *options);
