@@ -254,6 +254,14 @@ static void limits(void **state)
 /* What sums begin with is one of their result's type, and made when gradients have been taken. */
 static void sums_begin_with_their_like(void **state)
 {
+    for (int i = -4; i <= 4; i += 2) { /* whatever number says so, there is one of them */
+        graphi_graph *g = new_graph();
+        const graphi_attribute base = {.name = "base", .type = GRAPHI_INT, .i = i};
+        const graphi_value in[] = {input(g, "x", 0, ROWS), weight(g, "w", 0)};
+        graphi_op(g, "matmul", 2, in, 1, &base);
+        assert_int_equal(graphi_graph_status(g), i ? GRAPHI_INVALID : GRAPHI_OK);
+        graphi_graph_destroy(g);
+    }
     const graphi_attribute base = {.name = "base", .type = GRAPHI_INT, .i = 1};
     for (int64_t rows = ROWS - 1; rows <= ROWS; rows++) {
         graphi_graph *g = new_graph();

@@ -65,6 +65,19 @@ static void borders_of_zeros_are_places(void **state)
     }
 }
 
+/* One part is what a parameter has, the other follows from what it has then: put together they would wait for each
+ * other. */
+static void parts_of_parameters_stay(void **state)
+{
+    graphi_graph *g = new_graph();
+    graphi_value p = graphi_parameter(g, "p", GRAPHI_F32, 2, (int64_t[]){2, 3}, NULL);
+    graphi_value old = graphi_pad(g, p, GRAPHI_LIST(0, 0), GRAPHI_LIST(0, 3), 0);
+    graphi_value set = graphi_assign(g, p, OP("add", p, number(g, 1)));
+    graphi_value new = graphi_pad(g, OP("neg", set), GRAPHI_LIST(0, 3), GRAPHI_LIST(0, 0), 0);
+    graphi_output(g, "sum", OP("add", old, new));
+    assert_int_equal(left_of(g, "all,+identities,+dead", "concat"), 0);
+}
+
 /* The gradient of four gates that were cut from one product is put together by no sums. */
 static void gradients_of_gates_are_not_summed(void **state)
 {
@@ -243,6 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(borders_of_zeros_are_places),
         cmocka_unit_test(gradients_of_gates_are_not_summed),
+        cmocka_unit_test(parts_of_parameters_stay),
         cmocka_unit_test(random_operations_stay),          cmocka_unit_test(constants_keep_their_shape),
         cmocka_unit_test(transpositions_compose),          cmocka_unit_test(places_that_are_read_stay),
         cmocka_unit_test(normalization_keeps_its_epsilon), cmocka_unit_test(transposed_weights_are_merged),

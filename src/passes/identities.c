@@ -176,7 +176,8 @@ static int32_t transpose_rule(const struct context *c, const struct node *node)
     return chained ? graphi_op(c->graph, "transpose", 1, &in, 1, &attribute) : -1;
 }
 
-/* Where a value has its elements within zeros along one axis, the same for all parts; axis -1: not known yet. */
+/* Where a value has its elements within zeros along one axis, the same for all parts; axis -1: not known yet. What a
+ * parameter has before it takes a new content stays where it is read. */
 static bool part_of(const struct context *c, int32_t value, int *axis, int64_t *begin, int32_t *part)
 {
     const struct node *node = producer(c, value);
@@ -193,7 +194,7 @@ static bool part_of(const struct context *c, int32_t value, int *axis, int64_t *
         }
     *part = input(c, node, 0);
     *begin = *axis >= 0 ? before[*axis] : 0;
-    return *axis >= 0;
+    return *axis >= 0 && !c->passing.data[*part];
 }
 
 static int32_t parts_rule(const struct context *c, const struct node *node)
