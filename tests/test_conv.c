@@ -113,7 +113,8 @@ static void run_kernel(const struct kernel *kernel, const struct kernel_array *i
 {
     struct guarded workspace = guarded_new((kernel->workspace + 63) / 64 * 64, false);
     memset(workspace.data, 0xff, kernel->workspace);
-    struct kernel_call call = {.in = in, .out = &out, .params = kernel->params, .workspace = workspace.data};
+    struct kernel_call call = {.in = in, .out = &out, .params = kernel->params, .workspace = workspace.data,
+                               .width = backwards ? 3 : 0};
     for (int phase = 0; phase < kernel->phases; phase++)
         for (int i = 0; i < kernel->shares[phase]; i++)
             assert_int_equal(kernel->run(&call, phase, backwards ? kernel->shares[phase] - 1 - i : i), GRAPHI_OK);
@@ -144,7 +145,7 @@ static struct guarded rounded(const struct guarded *images, int64_t count)
     return half;
 }
 
-/* `again`: shares in reversed order, prepared weights where there is such a form, and rounded images where the kernel
+/* `again`: shares in reversed order and as three threads would have them, prepared weights where there is such a form, and rounded images where the kernel
  * takes them. */
 static void run(const struct problem *p, enum isa isa, bool again, float *result)
 {
@@ -379,6 +380,39 @@ static void random_windows(void **state)
             check_shape(s, (enum isa)random_below(isa_detect() + 1), random_below(4) ? GRAPHI_F32 : GRAPHI_BF16,
                         random_below(2), random_below(4) ? s.n : random_below(s.n));
     }
+}
+
+/* Results of one to four channels, which sum products of all taps: images of one part and of several, lines that go
+ * through the ring many times, panels of taps, windows over all of an image and strides that leave pixels without any.
+ */
+static void few_channels(void **state)
+{
+    (void)state;
+    int taken[2] = {0, 0};
+    for (int i = 0; i < 150; i++) {
+        const bool backward = i % 2;
+        struct conv_shape s = {.n = 1 + random_below(random_below(6) ? 3 : 20), .h = 1 + random_below(i % 5 ? 12 : 60),
+                               .w = 1 + random_below(i % 3 ? 12 : 70), .kh = 1 + random_below(6),
+                               .kw = 1 + random_below(9), .stride_h = 1 + (backward ? random_below(3) : 0),
+                               .stride_w = 1 + (backward ? random_below(3) : 0), .dilation_h = 1 + random_below(2),
+                               .dilation_w = 1 + random_below(2), .groups = 1, .pad_top = random_below(4),
+                               .pad_left = random_below(4), .pad_bottom = random_below(4),
+                               .pad_right = random_below(4)};
+        const int64_t few = 1 + random_below(4), many = 16 + random_below(20);
+        s.c = backward ? few : many;
+        s.k = backward ? many : few;
+        s.ldx = s.c + (random_below(3) ? 0 : 5);
+        s.ldy = s.k + (random_below(3) ? 0 : 3);
+        struct kernel kernel;
+        struct conv_spec spec = {.shape = s, .direction = backward ? CONV_BACKWARD_DATA : CONV_FORWARD};
+        if (s.kh * s.kw == 1 || conv_shape_finish(&s, "test") != GRAPHI_OK)
+            continue;
+        assert_int_equal(conv_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
+        taken[backward] += strstr(kernel.name, "few") != NULL;
+        kernel_fini(&kernel);
+        check_shape(s, isa_detect(), GRAPHI_F32, random_below(2), random_below(4) ? s.n : random_below((int)s.n));
+    }
+    assert_true(isa_detect() == ISA_PLAIN || (taken[0] > 20 && taken[1] > 20));
 }
 
 /* No images, in the bound or in the call: nothing is read or written, and a weight gradient is zeros. */
@@ -729,6 +763,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(guards_stop_readers), cmocka_unit_test(known_windows),  cmocka_unit_test(far_operands),
+        cmocka_unit_test(few_channels),
         cmocka_unit_test(random_windows),      cmocka_unit_test(winograd_edges), cmocka_unit_test(winograd_error),
         cmocka_unit_test(odd_shapes_keep_the_budget),
         cmocka_unit_test(special_values),      cmocka_unit_test(special_values_of_pairs),

@@ -166,6 +166,8 @@ graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kerne
     bool weights = spec->direction == CONV_BACKWARD_WEIGHTS;
     if (conv_depthwise_takes(&finished))
         return conv_depthwise_bind(&finished, isa, kernel);
+    if (finished.algorithm == CONV_DIRECT && conv_few_takes(&finished, isa))
+        return conv_few_bind(&finished, isa, kernel);
     if (finished.algorithm == CONV_DIRECT)
         return weights ? conv_weights_bind(&finished, isa, kernel) : conv_gather_bind(&finished, isa, kernel);
     return weights ? conv_winograd_weights_bind(&finished, isa, kernel) : conv_winograd_bind(&finished, isa, kernel);

@@ -119,7 +119,7 @@ static int percent_of(const struct conv_spec *spec, const struct class *class, e
 enum conv_algorithm conv_choose(const struct conv_spec *spec, enum isa isa)
 {
     enum conv_algorithm best = CONV_DIRECT;
-    if (isa == ISA_PLAIN || !conv_possible(spec, CONV_WINOGRAD))
+    if (isa == ISA_PLAIN || !conv_possible(spec, CONV_WINOGRAD) || conv_few_takes(spec, isa))
         return best;
     const struct class *class = nearest(spec);
     int percent = INT_MAX;

@@ -86,6 +86,8 @@ enum conv_form_keep conv_form_wanted(const struct conv_spec *spec, enum isa isa,
                                GRAPHI_F32, s->kh, s->kw, s->c, s->k, s->groups};
     if (form->algorithm == CONV_DIRECT || conv_winograd_pairs(spec, form->algorithm, isa))
         form->multiplicands = spec->multiplicands;
+    if (form->algorithm == CONV_DIRECT && conv_few_takes(spec, isa))
+        return CONV_FORM_NONE;
     if (form->algorithm != CONV_DIRECT)
         return made_each_time(spec, form, isa) ? CONV_FORM_EACH_TIME : CONV_FORM_KEPT;
     const bool other = spec->direction == CONV_BACKWARD_DATA || spec->multiplicands == GRAPHI_BF16 || s->groups > 1 ||

@@ -203,9 +203,11 @@ static int pieces_of(const struct pooled *p)
     return clamp_shares(s->n * least(p->parts, most(s->h / rows, 1)));
 }
 
-static bool possible(const struct conv_spec *spec)
+static bool possible(const struct conv_spec *spec, enum isa isa)
 {
-    return spec->direction == CONV_FORWARD && !conv_depthwise_takes(spec) &&
+    struct conv_spec alone = *spec;
+    alone.pool = NULL;
+    return spec->direction == CONV_FORWARD && !conv_depthwise_takes(spec) && !conv_few_takes(&alone, isa) &&
            (!spec->epilogue.program || spec->epilogue.program->outputs == 1);
 }
 
@@ -215,7 +217,7 @@ bool conv_pools(const struct conv_spec *spec, enum isa isa)
     struct kernel conv;
     struct conv_rows rows;
     const struct conv_shape *s = &finished.shape;
-    if (conv_shape_finish(&finished.shape, "conv") || !possible(spec))
+    if (conv_shape_finish(&finished.shape, "conv") || !possible(spec, isa))
         return false;
     finished.algorithm = spec->algorithm == CONV_AUTO ? conv_choose(&finished, isa) : spec->algorithm;
     if (s->oh * s->ow < FEWEST_PIXELS ||
@@ -252,7 +254,7 @@ graphi_status conv_pooled_bind(const struct conv_spec *spec, enum isa isa, struc
     struct pool_spec pool = *spec->pool;
     struct kernel conv;
     struct conv_rows rows;
-    if (!possible(spec))
+    if (!possible(spec, isa))
         return fail(GRAPHI_UNSUPPORTED, "conv",
                     "found a pool of this convolution's results, expected one of single results forward");
     pool.shape.ldx = s->k;

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions to few channels, forward and backward-data, as the last of a network that makes images has them. A tile
+ * of the direct kernel would have as many columns as there are channels, of which a vector holds 8 or 16.
+ *
+ * So each source pixel is multiplied once by the weights of all taps, a product of taps x channels columns (25 for a
+ * 5 x 5 window and one channel), and each result pixel sums those that are its own. Where no stride leaves pixels out,
+ * all of them are somebody's but for those at the borders.
+ *
+ * Lines of products lie in a ring that stays in the level-2 cache: a share makes the lines that its next result lines
+ * want, and sums these. A share has whole images; of few images parts of their result lines. Neighbours both make the
+ * lines that both want, unless one thread has them, which does them together. Sums go over channels and then over taps, whatever the shares. First phase: weights of all taps side
+ * by side. Usual size: 64 x 14 x 14 pixels, 138 channels to 28 x 28 x 1, 5 x 5 at stride 2. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/conv_internal.h"
+#include "kernels/epilogue.h"
+#include "kernels/micro.h"
+#include "kernels/pack.h"
+#include "kernels/shares.h"
+
+/* Chosen by `graphi bench kernels "few channels"`. */
+enum {
+    CHANNELS_MOST = 4,      /* of the result */
+    CHANNELS_FEWEST = 16,   /* of the source: sums over taps are as much work as products with so many */
+    COLUMNS_MOST = 512,     /* taps x channels */
+    PIXELS_WANTED = 64,     /* of a product */
+    PIXELS_MOST = 128,      /* those of the next panel are then still in the level-2 cache */
+    RING_BYTES = 512 << 10, /* half of that cache */
+    CALL_STEPS = 768,       /* of a call of the micro-kernel */
+    IMAGES_ENOUGH = 16,     /* for shares of whole images */
+    OVERLAP = 2,            /* a part has at least so many times the lines that the next one makes again, */
+    PIECE_OVERLAP = 16,     /* and where one thread does it for itself */
+};
+
+struct few {
+    struct conv_shape s;
+    struct conv_axis axis_y, axis_x;
+    struct epilogue epilogue;
+    micro_function micro;
+    bool backward;
+    int64_t source_c, result_c, source_ld, result_ld;
+    int64_t columns;      /* of a product */
+    int64_t lines, ring;  /* of the result made together; of the source whose products are kept */
+    int64_t sums_at;      /* floats from the start of a ring: where an epilogue finds a line */
+    int64_t parts;        /* of an image */
+    size_t slots_at, slot_bytes;
+    int shares, slots;    /* so wide together for there to be no padding */
+    int64_t y_runs, x_runs;
+    struct conv_run run[]; /* rows, then columns; then these' terms */
+};
+
+bool conv_few_takes(const struct conv_spec *spec, enum isa isa)
+{
+    const struct conv_shape *s = &spec->shape;
+    const bool backward = spec->direction == CONV_BACKWARD_DATA;
+    const int64_t source = backward ? s->k : s->c, result = backward ? s->c : s->k;
+    return isa != ISA_PLAIN && spec->direction != CONV_BACKWARD_WEIGHTS && spec->multiplicands == GRAPHI_F32 &&
+           !spec->pool && !spec->by_rows && s->groups == 1 && source >= CHANNELS_FEWEST && result <= CHANNELS_MOST &&
+           s->kh * s->kw > 1 && s->kh * s->kw * result <= COLUMNS_MOST &&
+           (backward || (s->stride_h == 1 && s->stride_w == 1));
+}
+
+/* --- lines of products --- */
+
+/* The source lines under the window of a result line, [*begin, *end), wider where a stride leaves some out. */
+static void source_lines(const struct conv_axis *axis, int64_t result, int64_t *begin, int64_t *end)
+{
+    const int64_t reach = (axis->taps - 1) * axis->dilation;
+    if (axis->backward) {
+        *begin = divide_up(most(result + axis->pad - reach, 0), axis->stride);
+        *end = (result + axis->pad) / axis->stride + 1;
+    } else {
+        *begin = most(result - axis->pad, 0);
+        *end = most(result - axis->pad + reach + 1, 0);
+    }
+    *begin = least(*begin, axis->source);
+    *end = least(*end, axis->source);
+}
+
+static float *line_at(const struct few *g, float *ring, int64_t line)
+{
+    return ring + line % g->ring * g->axis_x.source * g->columns;
+}
+
+/* Neighbouring pixels by the weights of all taps. */
+static void multiply(const struct few *g, const struct kernel_call *call, const float *source, int64_t pixels,
+                     float *products)
+{
+    const char *weights = call->workspace;
+    const int64_t width = panel_width(g->columns);
+    for (int64_t first = 0; first < g->columns; first += width) {
+        const int64_t cols = least(g->columns - first, width);
+        struct micro_list list;
+        list.call = (struct micro_call){.m = (int)pixels,
+                                        .n = (int)cols,
+                                        .row_stride = g->source_ld,
+                                        .step_stride = 1,
+                                        .ldb = cols,
+                                        .c = products + first,
+                                        .ldc = g->columns};
+        micro_start(&list, g->micro, micro_limit(g->source_c, CALL_STEPS));
+        micro_add(&list, (const char *)source, weights + 4 * g->source_c * first, g->source_c);
+        micro_finish(&list);
+    }
+}
+
+/* Lines [begin, end) of an image, no more than there is room for. */
+static void make_lines(const struct few *g, const struct kernel_call *call, int64_t image, int64_t begin, int64_t end,
+                       float *ring)
+{
+    const int64_t w = g->axis_x.source;
+    while (begin < end) {
+        const int64_t together = least(end - begin, g->ring - begin % g->ring), pixels = together * w;
+        const float *source =
+            (const float *)call->in[0].data + (image * g->axis_y.source + begin) * w * g->source_ld;
+        float *products = line_at(g, ring, begin);
+        const int calls = (int)divide_up(pixels, PIXELS_MOST);
+        for (int i = 0; i < calls; i++) {
+            int64_t from, to;
+            split_range(pixels, calls, i, &from, &to);
+            multiply(g, call, source + from * g->source_ld, to - from, products + from * g->columns);
+        }
+        begin += together;
+    }
+}
+
+/* --- sums --- */
+
+/* Where pixels find what they sum: floats from the start of the ring for the first pixel of a run of columns, of which
+ * each tap has a part that is its row's and one that is its column's (in params, run after run). */
+struct terms {
+    int rows, count;
+    int64_t row[CONV_MAX_TAPS], at[COLUMNS_MOST];
+};
+
+static const int64_t *column_terms(const struct few *g)
+{
+    return (const int64_t *)(g->run + g->y_runs + g->x_runs);
+}
+
+static void find_rows(const struct few *g, int64_t y, struct terms *terms)
+{
+    const struct conv_run *r = g->run;
+    while ((y - r->start) % r->step || y < r->start || (y - r->start) / r->step >= r->count)
+        r++;
+    terms->rows = 0;
+    for (uint64_t ys = r->taps; ys; ys &= ys - 1) {
+        const int64_t ty = __builtin_ctzll(ys), line = conv_source(&g->axis_y, y, ty) % g->ring;
+        terms->row[terms->rows++] = line * g->axis_x.source * g->columns + ty * g->s.kw * g->result_c;
+    }
+}
+
+static void find_terms(struct terms *terms, const int64_t *columns, int count)
+{
+    terms->count = 0;
+    for (int i = 0; i < terms->rows; i++)
+        for (int j = 0; j < count; j++)
+            terms->at[terms->count++] = terms->row[i] + columns[j];
+}
+
+/* Pixels `step` floats of the ring apart, `ld` of the result. */
+static void sum_pixels(const struct terms *terms, const float *products, int64_t step, int64_t pixels,
+                       int64_t channels, float *result, int64_t ld)
+{
+    for (int64_t i = 0; i < pixels; i++, products += step, result += ld)
+        for (int64_t c = 0; c < channels; c++) {
+            float sum = 0;
+            for (int t = 0; t < terms->count; t++)
+                sum += products[terms->at[t] + c];
+            result[c] = sum;
+        }
+}
+
+/* A line whose pixels lie `ld` apart. */
+static void sum_line(const struct few *g, int64_t y, const float *ring, float *result, int64_t ld)
+{
+    struct terms terms;
+    const struct conv_run *x = g->run + g->y_runs;
+    const int64_t *columns = column_terms(g);
+    find_rows(g, y, &terms);
+    for (int64_t i = 0; i < g->x_runs; i++, x++) {
+        const int count = __builtin_popcountll(x->taps);
+        find_terms(&terms, columns, count);
+        sum_pixels(&terms, ring, x->source_step * g->columns, x->count, g->result_c, result + x->start * ld,
+                   x->step * ld);
+        columns += count;
+    }
+}
+
+static void finish_line(const struct few *g, const struct kernel_call *call, int64_t image, int64_t y, float *ring)
+{
+    const int64_t row = (image * g->axis_y.result + y) * g->axis_x.result;
+    if (!g->epilogue.present) {
+        sum_line(g, y, ring, (float *)call->out[0].data + row * g->result_ld, g->result_ld);
+        return;
+    }
+    float *sums = ring + g->sums_at;
+    sum_line(g, y, ring, sums, g->result_c);
+    const struct epilogue_tile tile = {.data = sums, .ld = g->result_c, .row = row, .rows = g->axis_x.result,
+                                       .cols = g->result_c, .row_step = 1, .result_ld = g->result_ld};
+    epilogue_run(&g->epilogue, &tile, call->in + 2, call->out);
+}
+
+/* Result lines [from, to) of an image. */
+static void make_part(const struct few *g, const struct kernel_call *call, int64_t image, int64_t from, int64_t to,
+                      float *ring)
+{
+    int64_t made = 0;
+    for (int64_t y = from, next; y < to; y = next) {
+        int64_t begin, end, none;
+        next = least(y + g->lines, to);
+        source_lines(&g->axis_y, y, &begin, &none);
+        source_lines(&g->axis_y, next - 1, &none, &end);
+        made = most(made, begin);
+        make_lines(g, call, image, made, end, ring);
+        made = most(made, end);
+        for (int64_t line = y; line < next; line++)
+            finish_line(g, call, image, line, ring);
+    }
+}
+
+static void pack_panel(const struct few *g, const struct kernel_call *call, int64_t panel)
+{
+    const float *w = call->in[1].data;
+    const int64_t first = panel * panel_width(g->columns), cols = least(g->columns - first, panel_width(g->columns));
+    float *target = (float *)call->workspace + first * g->source_c;
+    for (int64_t source = 0; source < g->source_c; source++)
+        for (int64_t col = first; col < first + cols; col++) {
+            const int64_t tap = col / g->result_c, result = col % g->result_c;
+            *target++ = g->backward ? w[col * g->source_c + source]
+                                    : w[(tap * g->source_c + source) * g->result_c + result];
+        }
+}
+
+static graphi_status few_run(const struct kernel_call *call, int phase, int share)
+{
+    const struct few *g = call->params;
+    if (phase == 0) {
+        pack_panel(g, call, share);
+        return GRAPHI_OK;
+    }
+    const int slot = share_slot(g->slots, g->shares, call->thread, share);
+    float *ring = (float *)((char *)call->workspace + g->slots_at + (size_t)slot * g->slot_bytes);
+    int64_t part, end;
+    if (!share_together(least(call->in[0].rows, g->s.n) * g->parts, g->shares, call->width, share, &part, &end))
+        return GRAPHI_OK;
+    for (int64_t next; part < end; part = next) {
+        const int64_t image = part / g->parts;
+        int64_t from, to, none;
+        next = least(end, (image + 1) * g->parts);
+        split_range(g->axis_y.result, (int)g->parts, (int)(part % g->parts), &from, &none);
+        split_range(g->axis_y.result, (int)g->parts, (int)((next - 1) % g->parts), &none, &to);
+        make_part(g, call, image, from, to, ring);
+    }
+    return GRAPHI_OK;
+}
+
+/* --- binding --- */
+
+static void fill_columns(struct few *g)
+{
+    int64_t *at = (int64_t *)(g->run + g->y_runs + g->x_runs);
+    for (const struct conv_run *x = g->run + g->y_runs; x < g->run + g->y_runs + g->x_runs; x++)
+        for (uint64_t xs = x->taps; xs; xs &= xs - 1) {
+            const int64_t tx = __builtin_ctzll(xs);
+            *at++ = conv_source(&g->axis_x, x->start, tx) * g->columns + tx * g->result_c;
+        }
+}
+
+/* Source lines that `lines` result lines want at most. */
+static int64_t lines_wanted(const struct few *g, int64_t lines)
+{
+    int64_t wanted = 1;
+    for (int64_t y = 0; y < g->axis_y.result; y++) {
+        int64_t begin, end, none;
+        source_lines(&g->axis_y, y, &begin, &none);
+        source_lines(&g->axis_y, least(y + lines, g->axis_y.result) - 1, &none, &end);
+        wanted = most(wanted, end - begin);
+    }
+    return wanted;
+}
+
+/* Result lines that want `times` as many source lines as both sides of a cut make. */
+static int64_t lines_twice(const struct few *g, int64_t times)
+{
+    return most(times * (lines_wanted(g, 1) - 1) * (g->backward ? g->s.stride_h : 1), 1);
+}
+
+/* As many lines together as make a product large enough, if the cache holds what they want. */
+static void cut(struct few *g, enum isa isa, int threads)
+{
+    const int64_t w = g->axis_x.source, line_bytes = 4 * w * g->columns;
+    const int64_t step = g->backward ? g->s.stride_h : 1;
+    g->lines = least(divide_up(PIXELS_WANTED, w) * step, g->axis_y.result);
+    while (g->lines > 1 && lines_wanted(g, g->lines) * line_bytes > level_2_part(RING_BYTES, isa))
+        g->lines = (g->lines + 1) / 2;
+    g->ring = lines_wanted(g, g->lines);
+    g->parts = most(least(divide_up(IMAGES_ENOUGH, most(g->s.n, 1)), g->axis_y.result / lines_twice(g, OVERLAP)), 1);
+    g->shares = clamp_shares(g->s.n * g->parts);
+    g->slots = share_slots(g->shares, threads);
+    g->slots_at = (size_t)divide_up(4 * g->source_c * g->columns, 64) * 64;
+    g->sums_at = divide_up(g->ring * w * g->columns, 16) * 16;
+    g->slot_bytes = (size_t)divide_up(4 * (g->sums_at + g->axis_x.result * g->result_c), 64) * 64;
+}
+
+static void describe(const struct few *g, struct kernel *kernel, size_t bytes)
+{
+    const struct conv_shape *s = &g->s;
+    const double weights = (double)(g->columns * g->source_c);
+    *kernel = (struct kernel){.name = g->backward ? "conv_few_data" : "conv_few", .run = few_run,
+                              .params_bytes = bytes, .workspace = g->slots_at + (size_t)g->slots * g->slot_bytes,
+                              .pieces = clamp_shares(s->n * most(g->axis_y.result / lines_twice(g, PIECE_OVERLAP), 1)),
+                              .phases = 2, .shares = {(int)panel_count(g->columns), g->shares}};
+    kernel->flops = 2 * weights * (double)(s->n * s->oh * s->ow);
+    kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) + weights);
+}
+
+graphi_status conv_few_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
+{
+    const bool backward = spec->direction == CONV_BACKWARD_DATA;
+    const struct conv_shape *s = &spec->shape;
+    const struct conv_axis y = conv_axis_y(s, backward), x = conv_axis_x(s, backward);
+    const int64_t y_runs = conv_runs(&y, NULL), x_runs = conv_runs(&x, NULL);
+    const size_t bytes = sizeof(struct few) + (size_t)(y_runs + x_runs) * sizeof(struct conv_run) +
+                         (size_t)(x_runs * s->kw) * sizeof(int64_t);
+    struct few *g = mem_zalloc(bytes);
+    if (!g)
+        return fail_memory("conv", bytes);
+    graphi_status status = epilogue_prepare(&spec->epilogue, isa, &g->epilogue);
+    if (status != GRAPHI_OK) {
+        mem_free(g);
+        return status;
+    }
+    g->s = *s;
+    g->axis_y = y;
+    g->axis_x = x;
+    g->micro = micro_kernel(isa, false);
+    g->backward = backward;
+    g->source_c = backward ? s->k : s->c;
+    g->result_c = backward ? s->c : s->k;
+    g->source_ld = backward ? s->ldy : s->ldx;
+    g->result_ld = backward ? s->ldx : s->ldy;
+    g->columns = s->kh * s->kw * g->result_c;
+    g->y_runs = conv_runs(&y, g->run);
+    g->x_runs = conv_runs(&x, g->run + y_runs);
+    fill_columns(g);
+    cut(g, isa, spec->threads);
+    describe(g, kernel, bytes);
+    kernel->params = g;
+    return GRAPHI_OK;
+}
