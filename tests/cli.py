@@ -22,6 +22,9 @@ CODES = {"MISSED": 1, "USAGE": 2, "INVALID": 3, "UNSUPPORTED": 4, "IO": 5, "MEMO
          "INTERRUPTED": 130}
 
 
+PATIENCE = 120 * int(os.environ.get("LIMIT_SCALE") or 1)  # seconds of a command
+
+
 class Skipped(Exception):
     """What is tested is no part of this build."""
 
@@ -34,7 +37,7 @@ class Cli:
         self.environment.pop("GRAPHI_NUM_THREADS", None)
 
     def run(self, *words, expect=0, env=None, stdout=subprocess.PIPE):
-        done = subprocess.run([self.program, *map(str, words)], stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120,
+        done = subprocess.run([self.program, *map(str, words)], stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=PATIENCE,
                               cwd=self.folder, env=dict(self.environment, **(env or {})))
         self.judge(words, done.returncode, done.stderr, expect)
         return done

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cli import Skipped, main, schema, training  # noqa: E402
+from cli import PATIENCE, Skipped, main, schema, training  # noqa: E402
 from test_regression import has_sklearn  # noqa: E402
 
 REFUSED = [["policies", "--plan", "x"], ["policies", "--executors", 2], ["pinning", "--policy", "fifo"], ["options", "--tune", 1],
@@ -30,7 +30,7 @@ def judged(cli, *words):
     written = cli.folder / "judged.json"
     written.unlink(missing_ok=True)
     words = [str(cli.program), "bench", *map(str, words), "--quiet", "--json", written.name]
-    done = subprocess.run(words, cwd=cli.folder, env=cli.environment, capture_output=True, timeout=120)
+    done = subprocess.run(words, cwd=cli.folder, env=cli.environment, capture_output=True, timeout=PATIENCE)
     assert done.returncode in (0, 1) and written.exists(), done.stderr
     result = json.loads(written.read_text())
     assert not schema.more_problems(result), schema.more_problems(result)
@@ -86,7 +86,7 @@ def test_regression(cli):
     (environment / "python").chmod(0o755)
     words = ["--quick", "--seconds", "0.01", "--machine", machine(cli), "--cores", "16", "--quiet", "--out", "out"]
     done = subprocess.run([program, *words], cwd=cli.folder, env=cli.environment | {"XDG_CACHE_HOME": str(cli.folder / "cache")},
-                          capture_output=True, timeout=120)
+                          capture_output=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert not schema.more_problems(result) and result["experiment"] == "table-4", schema.more_problems(result)
@@ -138,7 +138,7 @@ shift 6
 exec {cli.program} {' '.join(map(str, words))} "$@"
 """)
     command.chmod(0o755)
-    done = subprocess.run([program, "--quiet", "--out", "."], cwd=cli.folder, env=cli.environment, capture_output=True, timeout=120)
+    done = subprocess.run([program, "--quiet", "--out", "."], cwd=cli.folder, env=cli.environment, capture_output=True, timeout=PATIENCE)
     assert done.returncode in (0, 1), done.stderr
     asked = [line.split() for line in (cli.folder / "asked").read_text().splitlines()]
     seeds = {(line[line.index("--seed") + 1], line[line.index("--precision") + 1]) for line in asked}
@@ -313,7 +313,7 @@ def beside_pytorch(cli, program):
     python.symlink_to(sys.executable)
 
     def run(*words):
-        done = subprocess.run([own, *map(str, words), "--size", "small", "--seconds", "0.001", "--quiet"], capture_output=True, timeout=120,
+        done = subprocess.run([own, *map(str, words), "--size", "small", "--seconds", "0.001", "--quiet"], capture_output=True, timeout=PATIENCE,
                               env={**cli.environment, "XDG_CACHE_HOME": str(cli.folder)})
         assert done.returncode in (0, 1), done.stderr  # goals are a matter of the minute
         return json.loads(done.stdout)

@@ -127,6 +127,21 @@ def test_plan_slots(cli):
         assert "the stored plan was used" in notes, notes
 
 
+def test_executors_beside_plan(cli):
+    """A plan whose policy runs one operation after the other, or chooses widths itself, had executors that were asked
+    for wait, in silence."""
+    cores, words = cli.cores(), ["lstm", "--units", 8, "--batch", 2, "--unroll", 2]
+    asked = ["--executors", cores, "--width", 1]
+    expected = cli.result("run", *words, "--repeat", 1, *asked)["rows"][0]
+    assert (expected["policy"], expected["executors"]) == ("critical-path", cores)
+    for policy in ("sequential", "malleable"):
+        cli.run("profile", *words, "--inference", "--tune", 0.1, "--policy", policy)
+        kept = cli.result("run", *words, "--repeat", 1)["rows"][0]
+        row = cli.result("run", *words, "--repeat", 1, *asked)["rows"][0]
+        assert [row[key] for key in ("policy", "executors", "width")] == [expected[key] for key in ("policy", "executors", "width")], row
+        assert policy != "sequential" or kept["policy"] == policy, kept
+
+
 def test_plan_origin(cli):
     """A network that was profiled ran by a static choice, since another graph had been measured or the stored plan was refused, and
     nothing said so."""
@@ -260,7 +275,7 @@ def test_policy_measured(cli):
     assert row["policy"] == "s123"
     assert "durations measured" in cli.run(*words, "--policy", "s123", "--explain").stdout
     row = cli.result(*words, "--executors", 1, "--width", 1)["rows"][0]
-    assert (row["policy"], row["executors"], row["width"]) == ("malleable", 1, 1)
+    assert (row["policy"], row["executors"], row["width"]) == ("critical-path", 1, 1)  # as without a plan
     cli.run(*words, "--executors", cores + 1, expect=2)
     assert "--tune" in cli.run(*words, "--tune", 1, expect=2).stderr
 

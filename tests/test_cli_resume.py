@@ -211,6 +211,9 @@ def test_older(cli):
     change(begun, dict.fromkeys(KEPT))
     found = cli.result(*words, "--checkpoint", begun, "--resume")
     assert found["train"]["state_sha256"] == whole["state_sha256"] and not any("until" in note for note in found["notes"])
+    change(begun, {"data.path": None})
+    nowhere = cli.run("train", "--resume", begun, *GO, expect=3).stderr
+    assert "found no data.path, expected one, or --data PATH" in nowhere, nowhere
     change(begun, {"network": None})
     assert "found a checkpoint of no network that it says" in cli.run("train", "--resume", begun, expect=3).stderr
 

@@ -180,6 +180,20 @@ def test_interrupted_without_result(cli):
     cli.judge(["info"], process.returncode, errors, 130)
 
 
+def test_interrupted_run(cli):
+    """What was measured until then is kept, and says that it is a part."""
+    out = cli.folder / "run.json"
+    words = ["run", "pathnet", "--image", 16, "--batch", 8, "--tune", 0, "--repeat", 10**9, "--json", out]
+    process = start(cli, words)
+    while not re.search(r"execution [1-9]", process.stderr.readline()):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    errors = process.communicate(timeout=60)[1]
+    cli.judge(words, process.returncode, errors, 130)
+    found = json.loads(out.read_text())
+    assert found["ok"] is False and found["rows"][0]["n"] >= 1, found["rows"]
+
+
 def test_interrupted_tuning(cli):
     """Ctrl-C ends a measurement at once, with 130."""
     for words in (["profile", "pathnet", "--tune", 600], training(cli, 40)[:-3] + ["--tune", 600]):

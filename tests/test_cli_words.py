@@ -67,6 +67,11 @@ def test_mistyped(cli):
     cli.run("train", *words, "--tune", 0, "--steps", 1, "--quiet")
     alone = cli.run("eval", *words, expect=4).stderr
     assert "expected a folder with train.txt and test.txt" in alone, alone
+    for words, meant in ((["lstm", "--image", 8], "image: found it for lstm, expected one of pathnet, googlenet"),
+                         (["ptb", "--merged"], "merged: found it for ptb, expected one of lstm, phased-lstm"),
+                         (["lstm", "--repeat", " 2"], "--repeat: found ' 2', expected a whole number")):
+        errors = cli.run("run", *words, expect=2).stderr
+        assert meant in errors, errors
     assert "quota 0" not in cli.run("run", "pathnet", "--cores", 60000, expect=3).stderr
 
 

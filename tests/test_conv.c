@@ -145,8 +145,8 @@ static struct guarded rounded(const struct guarded *images, int64_t count)
     return half;
 }
 
-/* `again`: shares in reversed order and as three threads would have them, prepared weights where there is such a form, and rounded images where the kernel
- * takes them. */
+/* `again`: shares in reversed order and as three threads would have them, prepared weights where there is such a form,
+ * and rounded images where the kernel takes them. */
 static void run(const struct problem *p, enum isa isa, bool again, float *result)
 {
     struct kernel kernel;

@@ -708,6 +708,24 @@ static void only_files_of_dead_processes_are_removed(void **state)
     assert_int_equal(unlink(left), 0);
 }
 
+/* As long as the file system allows, which a longer temporary one would pass. */
+static void longest_names_are_written(void **state)
+{
+    char name[300], word[3];
+    const char *folder_end = strrchr(path, '/');
+    snprintf(name, sizeof name, "%.*s/%0255d", (int)(folder_end - path), path, 7);
+    void *bytes;
+    size_t size;
+    check_ok(file_replace(name, "one", 3));
+    check_ok(file_replace(name, "two", 3));
+    check_ok(file_read(name, 10, &bytes, &size));
+    assert_int_equal(size, 3);
+    memcpy(word, bytes, 3);
+    mem_free(bytes);
+    assert_memory_equal(word, "two", 3);
+    assert_int_equal(unlink(name), 0);
+}
+
 /* Without it the user would wait for a timeline that is nowhere. */
 static void unwritable_timelines_are_told(void **state)
 {
@@ -763,6 +781,7 @@ int main(void)
         cmocka_unit_test(two_writers_leave_one_whole_file),
         cmocka_unit_test(other_temporary_files_are_left_alone),
         cmocka_unit_test(only_files_of_dead_processes_are_removed),
+        cmocka_unit_test(longest_names_are_written),
         cmocka_unit_test(unwritable_timelines_are_told),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

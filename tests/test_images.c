@@ -114,7 +114,7 @@ static void labels_end_at_the_bound(void **state)
     labels[1]++;
     write_set(false, labels);
     assert_int_equal(graphi_data_open(folder.path, NULL, &none), GRAPHI_INVALID);
-    assert_non_null(strstr(graphi_message(), "labels.npy: found label 1.04858e+06 at 1, expected 0 to 1048575"));
+    assert_non_null(strstr(graphi_message(), "labels.npy: found label 1048576 at 1, expected 0 to 1048575"));
     assert_null(none);
     folder_remove(&folder);
 }

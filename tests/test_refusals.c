@@ -63,6 +63,8 @@ static void started(graphi_graph *g, graphi_init_kind kind, double a, double b)
     graphi_parameter(g, "w", GRAPHI_F32, 0, NULL, &(graphi_initializer){.kind = kind, .a = a, .b = b});
 }
 static void started_at_nothing(graphi_graph *g) { started(g, GRAPHI_INIT_CONSTANT, NAN, 0); }
+static void named_as_metadata(graphi_graph *g) { graphi_parameter(g, "__metadata__", GRAPHI_F32, 0, NULL, NULL); }
+static void named_in_bytes(graphi_graph *g) { graphi_parameter(g, "a\xff", GRAPHI_F32, 0, NULL, NULL); }
 static void started_turned(graphi_graph *g) { started(g, GRAPHI_INIT_UNIFORM, 1, -1); }
 static void started_too_wide(graphi_graph *g) { started(g, GRAPHI_INIT_UNIFORM, -3e38, 3e38); }
 static void started_nearer_than_0(graphi_graph *g) { started(g, GRAPHI_INIT_NORMAL, 0, -1); }
@@ -148,6 +150,11 @@ static void many_losses(graphi_graph *g)
     graphi_value x = rows(g), gradient;
     graphi_gradients(g, x, 1, &x, &gradient);
 }
+static void unknown_optimizer(graphi_graph *g)
+{
+    graphi_minimize(g, loss_of(g), &(graphi_optimizer){.kind = (graphi_optimizer_kind)9});
+}
+static void gradients_of_none(graphi_graph *g) { graphi_gradients(g, loss_of(g), -1, NULL, NULL); }
 static void no_optimizer(graphi_graph *g) { graphi_minimize(g, loss_of(g), NULL); }
 static void no_rate(graphi_graph *g)
 {
@@ -253,6 +260,10 @@ static const struct mistake {
     {no_data, "found no data, expected 16 bytes"},
     {no_initializer, "found initializer 99 of 'w', expected a graphi_init_kind"},
     {started_at_nothing, "found a nan and b 0 of the initializer of 'w', expected a number as a"},
+    {named_as_metadata, "found the name '__metadata__', expected one that safetensors files allow"},
+    {named_in_bytes, "found name 'a\xff', expected UTF-8"},
+    {unknown_optimizer, "found optimizer 9, expected a graphi_optimizer_kind"},
+    {gradients_of_none, "found -1 values, expected 0 or more"},
     {started_turned, "found a 1 and b -1 of the initializer of 'w', expected a at most b"},
     {started_too_wide, "found a -3e+38 and b 3e+38 of the initializer of 'w', expected a at most b, and finite they"},
     {started_nearer_than_0, "found a 0 and b -1 of the initializer of 'w', expected a finite a, and a finite b of 0"},
@@ -370,6 +381,7 @@ static void plans(void **state)
         {{.isa = "mmx"}, GRAPHI_USAGE, "found instruction set 'mmx', expected plain, avx2, avx512 or bf16"},
         {{.streaming = (graphi_streaming)9}, GRAPHI_INVALID, "found 9 as streaming"},
         {{.precision = GRAPHI_I32}, GRAPHI_INVALID, "found int32 as precision, expected float32 or bfloat16"},
+        {{.precision = (graphi_dtype)1000000}, GRAPHI_INVALID, "found no element type as precision"},
         {{.conv_error = NAN}, GRAPHI_INVALID, "found an error budget of nan"},
         {{.arena_target = -1}, GRAPHI_INVALID, "an arena of -1 bytes, expected neither below 0"},
         {{.disable = "nothing"}, GRAPHI_USAGE, "found 'nothing', expected all, dead, norm,"},

@@ -316,7 +316,7 @@ static void npy_round_trips(void **state)
         assert_memory_equal(array.data, cases[i].data, array.bytes);
         assert_int_equal((uintptr_t)array.data % 64, 0);
         float values[6];
-        npy_to_f32(&array, values);
+        assert_int_equal(npy_to_f32("test", &array, values), GRAPHI_OK);
         assert_true((double)values[0] == cases[i].first);
         int64_t numbers[6];
         assert_int_equal(npy_to_i64("array", &array, numbers),
@@ -336,7 +336,8 @@ static void arrays_are_what_was_asked_for(void **state)
         const int64_t *dims;
         graphi_status status;
         const char *words;
-    } saved[] = {{GRAPHI_BF16, 1, pair, GRAPHI_UNSUPPORTED, "found bfloat16, expected float32"},
+    } saved[] = {{(graphi_dtype)1000000, 1, pair, GRAPHI_UNSUPPORTED, "found no element type, expected float32"},
+                 {GRAPHI_BF16, 1, pair, GRAPHI_UNSUPPORTED, "found bfloat16, expected float32"},
                  {GRAPHI_F32, GRAPHI_MAX_RANK + 1, high, GRAPHI_INVALID, "shape [1,1,1,1,1,1,1], expected at most 6"},
                  {GRAPHI_F32, -1, pair, GRAPHI_INVALID, "shape []"},
                  {GRAPHI_I64, 2, less, GRAPHI_INVALID, "shape [2,-1]"},
@@ -344,6 +345,7 @@ static void arrays_are_what_was_asked_for(void **state)
       loaded[] = {{GRAPHI_I64, 1, one, GRAPHI_INVALID, "found an array of shape [2], expected [1]"},
                   {GRAPHI_I64, 0, one, GRAPHI_INVALID, "found an array of shape [2], expected []"},
                   {GRAPHI_I32, 1, pair, GRAPHI_INVALID, "found 1099511627776 at element 1, expected an int32"},
+                  {(graphi_dtype)-1, 1, pair, GRAPHI_UNSUPPORTED, "found no element type asked for"},
                   {GRAPHI_U8, 1, pair, GRAPHI_UNSUPPORTED, "expected float32, int32 or int64"}};
     const char *path = folder_name(&folder, "asked.npy");
     int64_t out[2];
@@ -384,6 +386,31 @@ static void only_whole_numbers_of_64_bits_are_integers(void **state)
         assert_true(found == cases[i].expected);
         npy_free(&array);
     }
+}
+
+/* Ids that name another row, or an infinity out of a finite number, would be silently wrong. */
+static void floats_hold_what_they_are_given(void **state)
+{
+    static const double doubles[] = {0.1, INFINITY, -INFINITY, NAN, 3.4e38, 1e300, -1e39};
+    static const int64_t integers[] = {-16777217, 16777218, INT64_MIN, (int64_t)1 << 62, 16777217,
+                                       ((int64_t)1 << 53) + 1, INT64_MAX};
+    static const bool held[2][7] = {{1, 1, 1, 1, 1, 0, 0}, {0, 1, 1, 1, 0, 0, 0}};
+    static const int32_t integer = 16777217;
+    const char *path = folder_name(&folder, "floats.npy");
+    float found;
+    for (int i = 0; i < 14; i++) {
+        const void *number = i < 7 ? (const void *)&doubles[i] : &integers[i - 7];
+        struct npy array;
+        assert_int_equal(npy_save(path, i < 7 ? NPY_F8 : NPY_I8, 0, NULL, number), GRAPHI_OK);
+        assert_int_equal(npy_load(path, 1 << 20, &array), GRAPHI_OK);
+        const graphi_status status = npy_to_f32("floats", &array, &found);
+        npy_free(&array);
+        if (status != (held[i / 7][i % 7] ? GRAPHI_OK : GRAPHI_INVALID))
+            fail_msg("case %d gives %g with status %d", i, (double)found, status);
+    }
+    assert_int_equal(graphi_array_save(path, GRAPHI_I32, 0, NULL, &integer), GRAPHI_OK);
+    assert_int_equal(graphi_array_load(path, GRAPHI_F32, 0, NULL, &found), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "found 16777217 at 0, expected a number that float32 holds"));
 }
 
 /* A header too long for version 1, as of an array that a program padded to a page. */
@@ -479,6 +506,7 @@ int main(void)
         cmocka_unit_test(npy_round_trips),                   cmocka_unit_test(npy_headers_are_checked),
         cmocka_unit_test(long_npy_headers_are_read),
         cmocka_unit_test(only_whole_numbers_of_64_bits_are_integers),
+        cmocka_unit_test(floats_hold_what_they_are_given),
     };
     return cmocka_run_group_tests(tests, make, clean);
 }

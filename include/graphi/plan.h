@@ -51,7 +51,7 @@ typedef struct graphi_setting {
     /* > 0: this many while the backward pass runs, each of executors * width / backward_executors threads; at most
      * executors * width. */
     int backward_executors;
-    int depth;      /* most operations an executor holds, 1 to 8; 0: 1, more where they are short */
+    int depth;      /* most operations an executor holds; 0: 1, more where they are short; more than 8 are 8 */
     bool no_inline; /* tiny operations are scheduled like all others */
     int light;      /* 1: single-thread executor for small operations, -1: never, 0: where cores are enough */
     /* 1: executors of one thread that have nothing ready take pieces of what others run; 0: not, but tuning weighs it;
@@ -62,7 +62,7 @@ typedef struct graphi_setting {
      * `sequential` on one thread, which leases and pins a core only if it must. */
     bool must_pin;
     uint64_t seed; /* of policy random */
-    /* Strategies 3 and 4: fastest widths of an operation that are weighed, at most 8; 0: 3, or fewer over measured
+    /* Strategies 3 and 4: fastest widths of an operation that are weighed, more than 8 are 8; 0: 3, or fewer over measured
      * operations where that is predicted to be 2 % shorter. */
     int candidates;
     int tolerance; /* strategies 3 and 4: threads off strategy 2's; 0: 2; negative: none */

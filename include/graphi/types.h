@@ -65,6 +65,7 @@ typedef enum graphi_streaming { GRAPHI_STREAM_BY_SIZE, GRAPHI_STREAM_ALWAYS, GRA
 /* Dimensions a value may have at most. */
 #define GRAPHI_MAX_RANK 6
 
+/* 0: no element type. */
 static inline size_t graphi_dtype_size(graphi_dtype dtype)
 {
     static const size_t size[] = {
@@ -72,9 +73,10 @@ static inline size_t graphi_dtype_size(graphi_dtype dtype)
         GRAPHI_DTYPE_LIST(X)
 #undef X
     };
-    return size[dtype];
+    return (size_t)dtype < sizeof size / sizeof *size ? size[dtype] : 0;
 }
 
+/* "no element type" for what is none. */
 static inline const char *graphi_dtype_name(graphi_dtype dtype)
 {
     static const char *const name[] = {
@@ -82,7 +84,7 @@ static inline const char *graphi_dtype_name(graphi_dtype dtype)
         GRAPHI_DTYPE_LIST(X)
 #undef X
     };
-    return name[dtype];
+    return (size_t)dtype < sizeof name / sizeof *name ? name[dtype] : "no element type";
 }
 
 #ifdef __cplusplus

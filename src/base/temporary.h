@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file of one's own beside the one that it will replace, PATH.graphi-PID-NNNNNNNN.tmp, a form that no user's file
- * has: two threads may write one path, and so may two processes of the same number, of other containers or hosts; the
- * last rename wins, whole. What a killed process left is never taken, but removed: where no process here has its
- * number, and nobody touched it for an hour by the file system's clock, since it may be the file of a living one
- * elsewhere. Functions in a header, so that the command, which links the library's public API alone, makes and removes
- * the same names. Any thread. */
+/* A file of one's own beside the one that it will replace, PATH.graphi-PID-NNNNNNNN.tmp (of the longest names their
+ * beginning), a form that no user's file has: two threads may write one path, and so may two processes of the same
+ * number, of other containers or hosts; the last rename wins, whole. What a killed process left is never taken, but
+ * removed: where no process here has its number, and nobody touched it for an hour by the file system's clock, since it
+ * may be the file of a living one elsewhere. Functions in a header, so that the command, which links the library's
+ * public API alone, makes and removes the same names. Any thread. */
 #ifndef BASE_TEMPORARY_H
 #define BASE_TEMPORARY_H
 
@@ -25,11 +25,19 @@
 
 static const char temporary_mark[] = ".graphi-";
 
+/* Of a file's name as much as leaves room for the rest of a temporary one's. */
+static inline int temporary_length(const char *file)
+{
+    enum { NAME = 255, REST = 32 };
+    const size_t length = strlen(file);
+    return length < NAME - REST ? (int)length : NAME - REST;
+}
+
 /* The process that `name` says, where it is a temporary file of `file`; 0: it is not. */
 static inline pid_t temporary_process(const char *name, const char *file)
 {
     enum { DIGITS = 8 };
-    const size_t length = strlen(file), mark = sizeof temporary_mark - 1;
+    const size_t length = (size_t)temporary_length(file), mark = sizeof temporary_mark - 1;
     if (strncmp(name, file, length) != 0 || strncmp(name + length, temporary_mark, mark) != 0 ||
         !isdigit((unsigned char)name[length + mark]))
         return 0;
@@ -101,8 +109,10 @@ static inline int temporary_open(const char *path, char *name, size_t size)
     static atomic_uint opened;
     struct stat own;
     int fd = -1;
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+    const int kept = (int)(file - path) + temporary_length(file);
     for (int i = 0; fd < 0 && (i == 0 || errno == EEXIST) && i < TRIES; i++) {
-        snprintf(name, size, "%s%s%ld-%08x.tmp", path, temporary_mark, (long)getpid(),
+        snprintf(name, size, "%.*s%s%ld-%08x.tmp", kept, path, temporary_mark, (long)getpid(),
                  atomic_fetch_add_explicit(&opened, 1, memory_order_relaxed));
         fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     }

@@ -10,13 +10,14 @@
 #include "tool/plan.h"
 #include "tool/report.h"
 
-/* Executes `repeat` times, after a first one that is not counted, and adds a row. Texts are read from their beginning
- * each time, so that outputs are those of the inputs, however often. */
+/* Executes `repeat` times, after a first one that is not counted, and adds a row, also of a part of them: INTERRUPTED.
+ * Texts are read from their beginning each time, so that outputs are those of the inputs, however often. */
 static graphi_status measure(struct job *job, struct result *result, int64_t repeat)
 {
     double first = 0;
     graphi_status status = GRAPHI_OK;
-    for (int64_t i = -1; i < repeat && status == GRAPHI_OK && !report_interrupted(); i++) {
+    int64_t i = -1;
+    for (; i < repeat && status == GRAPHI_OK && !report_interrupted(); i++) {
         graphi_run_info info;
         if ((status = zero_states(job->state, "eval/state/")) != GRAPHI_OK)
             return status;
@@ -30,15 +31,17 @@ static graphi_status measure(struct job *job, struct result *result, int64_t rep
                         (long long)repeat, info.last_ms);
     }
     report_progress(job->options->quiet, "%s", "");
-    status = status == GRAPHI_OK ? report_stopped(job->name, "all executions") : report_failure(status);
     if (status != GRAPHI_OK)
+        return report_failure(status);
+    status = report_stopped(job->name, "all executions");
+    if (i < 1)
         return status;
     graphi_plan_info plan;
     graphi_plan_get_info(job->plan, &plan);
     json_t *row = job_row(job, job->name, result);
     double median = json_number_value(json_object_get(json_object_get(row, "time_ms"), "median"));
     result_number(row, "load_ms", plan.compile_ms + (first > median ? first - median : 0));
-    return GRAPHI_OK;
+    return status;
 }
 
 /* Its number tells apart those that differ in what is not said. */
@@ -114,7 +117,7 @@ static int with_job(const struct options *options, bool runs, double tune, int64
         job_explain_run(options, job.run);
         status = job_timeline(&job, 3, &result);
     }
-    if (status == GRAPHI_OK)
+    if (status == GRAPHI_OK || (status == GRAPHI_INTERRUPTED && json_array_size(result.rows)))
         status = job_finish(options, &result, status);
     result_end(&result);
     job_close(&job);

@@ -177,8 +177,10 @@ graphi_status resume_data(struct options *o)
 graphi_status resume_check_data(const struct options *o)
 {
     struct stat info;
-    if (!o->data || options_given(o, "--data"))
+    if (options_given(o, "--data") || (!o->data && !o->resume))
         return GRAPHI_OK;
+    if (!o->data)
+        return report_error(GRAPHI_INVALID, o->checkpoint, "found no data.path, expected one, or --data PATH");
     const bool there = stat(o->data, &info) == 0;
     if (there && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)))
         return GRAPHI_OK;

@@ -22,7 +22,7 @@ graphi_status resume_options(struct options *options);
 graphi_status resume_data(struct options *options);
 
 /* Before the data are opened, after what is wrong with the words was told. Reported: IO where --data is what the
- * checkpoint says, and is no longer there. */
+ * checkpoint says, and is no longer there; INVALID where training goes on and it says none. */
 graphi_status resume_check_data(const struct options *options);
 
 /* After checkpoint_load, notes: what makes other bits than before the checkpoint; that no step is left to be done,

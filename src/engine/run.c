@@ -340,6 +340,8 @@ graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t
     struct expected_names names = {0};
     for (size_t s = 0; s < c->graph->symbols.count; s++)
         expect_name(&names, c->graph->symbols.data[s].name);
+    if (!c->graph->symbols.count)
+        return fail(GRAPHI_INVALID, where, "found it for a graph without symbols, expected none");
     return fail(GRAPHI_INVALID, where, "found no such symbol, expected %s", expected_text(&names));
 }
 

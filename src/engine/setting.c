@@ -86,30 +86,44 @@ static double predict(graphi_plan *plan, double *finish)
  * Measured curves have it; descriptions of other machines say what of it there is. */
 static const double TEAM_LOSS = 0.05;
 
+/* The best split so far, and what is predicted of it. */
+struct best_split {
+    graphi_setting setting;
+    double ns;
+};
+
+static void weigh_split(graphi_plan *plan, int executors, int width, double *finish, struct best_split *best)
+{
+    graphi_setting *s = &plan->setting;
+    const bool teams = !policy_of(s)->free_width && plan->machine->captured && !plan->measured;
+    const double loss = teams && width > 1 ? TEAM_LOSS : 0;
+    s->executors = executors;
+    s->width = width;
+    if (best->setting.executors > 0 && s->backward_executors > executors * width)
+        return;
+    const double makespan = predict(plan, finish);
+    text_add(&plan->why, "  %3d executors x %-3d predicted %.3f ms", executors, width, makespan / 1e6);
+    if (loss > 0)
+        text_add(&plan->why, ", counts %.0f %% more as estimates leave out what members wait", 100 * loss);
+    text_add(&plan->why, "\n");
+    /* The first whatever is predicted; a tie goes to fewer executors: less waits for each other. */
+    if (best->setting.executors <= 0 || makespan * (1 + loss) < 0.99 * best->ns)
+        *best = (struct best_split){*s, makespan * (1 + loss)};
+}
+
+/* All cores, shared by the executors; or some of them for one team, since small operations gain nothing by more. */
 static void split_cores(graphi_plan *plan, double *finish)
 {
-    graphi_setting *s = &plan->setting, chosen = *s;
-    int cores = plan->machine->cores, limit = cores < plan->graph_width ? cores : plan->graph_width;
-    bool teams = !policy_of(s)->free_width && plan->machine->captured && !plan->measured;
-    double best = INFINITY, loss = teams ? TEAM_LOSS : 0;
+    const int cores = plan->machine->cores, limit = cores < plan->graph_width ? cores : plan->graph_width;
+    struct best_split best = {plan->setting, INFINITY};
     for (int k = 0; k < limit;) {
-        int next = setting_next_split(cores, k);
+        const int next = setting_next_split(cores, k);
         k = next < limit ? next : limit;
-        s->executors = k;
-        s->width = cores / k;
-        if (chosen.executors > 0 && s->backward_executors > k * s->width)
-            continue;
-        double makespan = predict(plan, finish);
-        text_add(&plan->why, "  %3d executors x %-3d predicted %.3f ms", k, s->width, makespan / 1e6);
-        if (s->width > 1 && loss > 0)
-            text_add(&plan->why, ", counts %.0f %% more as estimates leave out what members wait", 100 * loss);
-        text_add(&plan->why, "\n");
-        makespan *= s->width > 1 ? 1 + loss : 1;
-        /* The first whatever is predicted; a tie goes to fewer executors: less waits for each other. */
-        if (chosen.executors <= 0 || makespan < 0.99 * best)
-            best = makespan, chosen = *s;
+        weigh_split(plan, k, cores / k, finish, &best);
     }
-    *s = chosen;
+    for (int width = cores / 2; width >= 1; width /= 2)
+        weigh_split(plan, 1, width, finish, &best);
+    plan->setting = best.setting;
 }
 
 /* The paper's depth of 1 keeps the choice open until an executor is free. Where operations are short, executors would

@@ -10,6 +10,8 @@
 #include "engine/race.h"
 #include "engine/rounding.h"
 #include "machine/machine.h"
+#include "schedule/ring.h"
+#include "schedule/widths.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -23,10 +25,10 @@ static const char schema[] = "graphi-plan/8";
     X(executors, 1, 65536)                                                                                             \
     X(width, 1, 65536)                                                                                                 \
     X(backward_executors, 0, 65536)                                                                                    \
-    X(depth, 0, 65536)                                                                                                 \
+    X(depth, 0, RING_DEPTH)                                                                                            \
     X(no_inline, 0, 1)                                                                                                 \
     X(light, -1, 1)                                                                                                    \
-    X(candidates, 0, 65536)                                                                                            \
+    X(candidates, 0, MOST_CANDIDATES)                                                                                  \
     X(tolerance, -1, 65536)                                                                                            \
     X(uniform, 0, 1)                                                                                                   \
     X(keep_uniform, -1, 1)                                                                                             \

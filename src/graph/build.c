@@ -7,6 +7,7 @@
 #include "graph/graph.h"
 
 #include "base/hash.h"
+#include "base/utf8.h"
 #include "graph/op.h"
 
 #include <math.h>
@@ -270,6 +271,20 @@ static const struct {
     [GRAPHI_INIT_LOG_UNIFORM] = {is_positive_range, "a above 0 and at most b, and finite both"},
 };
 
+/* What no file of parameters can say would be refused when they are saved, after training. */
+static graphi_status check_parameter_name(const char *name)
+{
+    if (strcmp(name, "__metadata__") == 0)
+        return fail(GRAPHI_INVALID, "parameter", "found the name '__metadata__', expected one that safetensors files allow");
+    for (const char *at = name; *at;) {
+        const size_t bytes = utf8_bytes(at);
+        if (!bytes)
+            return fail(GRAPHI_INVALID, "parameter", "found name '%s', expected UTF-8", name);
+        at += bytes;
+    }
+    return GRAPHI_OK;
+}
+
 static graphi_status check_initializer(const graphi_initializer *init, const char *name)
 {
     if ((unsigned)init->kind > GRAPHI_INIT_LOG_UNIFORM)
@@ -289,6 +304,8 @@ graphi_value graphi_parameter(graphi_graph *graph, const char *name, graphi_dtyp
         value.init = *init;
     if (graph_open(graph))
         graph_broken(graph, check_initializer(&value.init, name ? name : ""));
+    if (graph_open(graph) && name)
+        graph_broken(graph, check_parameter_name(name));
     return typed_source(graph, value, name, dtype, rank, dims);
 }
 

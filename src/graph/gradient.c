@@ -230,9 +230,15 @@ static graphi_status gradients(graphi_graph *graph, graphi_value loss, int n, co
                                graphi_value *gradient)
 {
     TRY(graphi_graph_status(graph));
-    if (loss < 0 || (size_t)loss >= graph->values.count || n < 0 || (n && (!wrt || !gradient))) {
+    if (loss < 0 || (size_t)loss >= graph->values.count) {
         graph_broken(graph,
                      fail(GRAPHI_INVALID, "gradients", "found value %d as loss, expected a value of this graph", loss));
+        return graph->status;
+    }
+    if (n < 0 || (n && (!wrt || !gradient))) {
+        graph_broken(graph, fail(GRAPHI_INVALID, "gradients",
+                                 "found %d values%s, expected 0 or more and arrays of them and their gradients", n,
+                                 n > 0 ? " without an array" : ""));
         return graph->status;
     }
     const struct value_type type = graph_value(graph, loss)->type;

@@ -197,8 +197,11 @@ static graphi_status check_rate(const graphi_graph *graph, graphi_value rate, in
 
 static graphi_status check_options(const graphi_graph *graph, const graphi_optimizer *options)
 {
-    if (!options || (unsigned)options->kind > GRAPHI_ADAM)
+    if (!options)
         return fail(GRAPHI_INVALID, "minimize", "found no optimizer, expected a graphi_optimizer");
+    if ((unsigned)options->kind > GRAPHI_ADAM)
+        return fail(GRAPHI_INVALID, "minimize", "found optimizer %d, expected a graphi_optimizer_kind",
+                    (int)options->kind);
     graphi_value rate = options->learning_rate;
     if (rate < 0 || (size_t)rate >= graph->values.count)
         return fail(GRAPHI_INVALID, "minimize", "found value %d as learning rate, expected a value of this graph",

@@ -19,18 +19,28 @@ const char *graphi_model_at(int i)
     return i >= 0 && i < MODELS ? models[i]->info.name : NULL;
 }
 
+enum { LIST = 256 }; /* bytes: all names */
+
+/* The networks that have all of the switches. */
+static const char *list_models(unsigned switches, char list[LIST])
+{
+    size_t used = 0;
+    list[0] = 0;
+    for (int i = 0; i < MODELS; i++)
+        if ((models[i]->switches & switches) == switches && used < LIST)
+            used += (size_t)snprintf(list + used, LIST - used, "%s%s", used ? ", " : "", models[i]->info.name);
+    return list;
+}
+
 static graphi_status find(const char *name, const struct model **out)
 {
-    char list[512] = "";
-    for (int i = 0; i < MODELS; i++) {
+    char list[LIST];
+    for (int i = 0; i < MODELS; i++)
         if (strcmp(models[i]->info.name, name) == 0) {
             *out = models[i];
             return GRAPHI_OK;
         }
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", models[i]->info.name);
-    }
-    return fail(GRAPHI_INVALID, "model", "found '%s', expected one of %s", name, list);
+    return fail(GRAPHI_INVALID, "model", "found '%s', expected one of %s", name, list_models(0, list));
 }
 
 static const char *const sizes[] = {"small", "medium", "large"};
@@ -56,9 +66,11 @@ static graphi_status check_switches(const struct model *model, const graphi_mode
         {"unroll", o->steps != 0, MODEL_STEPS},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].given && !(model->switches & all[i].is))
-            return fail(GRAPHI_INVALID, all[i].name, "found it for %s, expected a network that has this option",
-                        model->info.name);
+        if (all[i].given && !(model->switches & all[i].is)) {
+            char list[LIST];
+            return fail(GRAPHI_USAGE, all[i].name, "found it for %s, expected one of %s", model->info.name,
+                        list_models(all[i].is, list));
+        }
     return GRAPHI_OK;
 }
 

@@ -92,7 +92,7 @@ const struct option option_table[] = {
     {"--training", NULL, "run: the training step instead of inference", 'n', FLAG, AT(training), 0, 0, 0},
     {"--inference", NULL, "profile, simulate, bench: inference instead of the training step", 'n', FLAG, AT(inference),
      0, 0, 0},
-    {"--merged", NULL, "gates of a recurrent cell as one product", 'n', FLAG, AT(merged), 0, 0, 0},
+    {"--merged", NULL, "gates of a recurrent cell as one product: lstm, phased-lstm", 'n', FLAG, AT(merged), 0, 0, 0},
     {"--batch-norm", NULL, "googlenet: batch normalization", 'n', FLAG, AT(batch_norm), 0, 0, 0},
     {"--lrn", NULL, "googlenet: local response normalization", 'n', FLAG, AT(lrn), 0, 0, 0},
     {"--auxiliary", NULL, "googlenet, inception-v3: auxiliary classifiers", 'n', FLAG, AT(auxiliary), 0, 0, 0},

@@ -2,6 +2,7 @@
 /* Values of options by the kinds of the table: from words, which are typed or come from a file, and back. */
 #include "tool/option_value.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -64,7 +65,7 @@ static bool read_whole(const struct option *option, const char *word, void *at, 
     char *end;
     errno = 0;
     long long value = strtoll(word, &end, 10);
-    if (errno || *end || end == word || (double)value < option->low || (double)value > option->high)
+    if (errno || *end || isspace((unsigned char)*word) || end == word || (double)value < option->low || (double)value > option->high)
         return refuse(wrong, "a whole number from %.0f to %.0f", option->low, option->high);
     if (option->kind == SEED)
         *(uint64_t *)at = (uint64_t)value;
@@ -80,7 +81,7 @@ static bool read_real(const struct option *option, const char *word, double *at,
     char *end;
     errno = 0;
     double value = strtod(word, &end);
-    if (errno || *end || end == word || !(value >= option->low && value <= option->high))
+    if (errno || *end || isspace((unsigned char)*word) || end == word || !(value >= option->low && value <= option->high))
         return refuse(wrong, "a number from %g to %g", option->low, option->high);
     *at = value;
     return true;

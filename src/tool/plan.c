@@ -131,12 +131,11 @@ bool job_stopped(void *context)
     return report_interrupted();
 }
 
-/* What a stored plan holds, with what was asked for in its place; what follows from that is chosen anew. */
+/* What a stored plan holds, with what was asked for in its place; what follows from that is chosen anew, a policy too
+ * where executors are asked for: that of the plan may have none, or choose its own. */
 static graphi_setting changed_setting(const graphi_setting *kept, const graphi_setting *asked, const struct options *o)
 {
     graphi_setting s = o->policy || o->executors || o->width || o->backward_executors ? *asked : *kept;
-    if (!o->policy)
-        s.policy = kept->policy;
     if (asks(o->driver))
         s.driver = asked->driver;
     if (o->depth)

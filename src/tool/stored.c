@@ -4,6 +4,7 @@
 #include "tool/report.h"
 #include "tool/result.h"
 
+#include <errno.h>
 #include <string.h>
 
 static int check_row(json_t *row, json_error_t *error)
@@ -63,7 +64,7 @@ graphi_status result_read(const char *file, json_t **out)
     json_error_t error = {0};
     json_t *root = json_load_file(file, 0, &error);
     if (!root && json_error_code(&error) == json_error_cannot_open_file)
-        return report_error(GRAPHI_IO, file, "found that it cannot be opened, expected a result");
+        return report_error(GRAPHI_IO, file, "found no readable file (%s), expected a result", strerror(errno));
     if (!root)
         return report_error(GRAPHI_INVALID, file, "found %s in line %d, expected JSON", error.text, error.line);
     if (check(root, &error) == 0) {

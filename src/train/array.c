@@ -50,8 +50,7 @@ static graphi_status convert(const char *path, const struct npy *array, graphi_d
     }
     switch (dtype) {
     case GRAPHI_F32:
-        npy_to_f32(array, data);
-        return GRAPHI_OK;
+        return npy_to_f32(path, array, data);
     case GRAPHI_I32:
         return to_i32(path, array, data);
     case GRAPHI_I64:

@@ -237,12 +237,28 @@ static double element(const struct npy *array, int64_t i)
     }
 }
 
-void npy_to_f32(const struct npy *array, float *out)
+/* Is it the whole number of this element? */
+static bool is_whole(const struct npy *array, int64_t i, float found)
+{
+    int64_t value = (int64_t)element(array, i);
+    if (array->type == NPY_I8) /* beyond 2^53 a double would round */
+        memcpy(&value, (const char *)array->data + i * 8, 8);
+    return found < 0x1p63F && (int64_t)found == value;
+}
+
+/* Of float64 the nearest float32; whole numbers as they are, or not at all. */
+graphi_status npy_to_f32(const char *where, const struct npy *array, float *out)
 {
     if (array->type == NPY_F4 && array->bytes)
         memcpy(out, array->data, array->bytes);
-    for (int64_t i = 0; array->type != NPY_F4 && i < array->count; i++)
-        out[i] = (float)element(array, i);
+    for (int64_t i = 0; array->type != NPY_F4 && i < array->count; i++) {
+        const double value = element(array, i);
+        out[i] = (float)value;
+        if (array->type == NPY_F8 ? isinf(out[i]) && !isinf(value) : !is_whole(array, i, out[i]))
+            return fail(GRAPHI_INVALID, where, "found %.17g at %lld, expected a number that float32 holds", value,
+                        (long long)i);
+    }
+    return GRAPHI_OK;
 }
 
 graphi_status npy_to_i64(const char *where, const struct npy *array, int64_t *out)
@@ -314,7 +330,7 @@ graphi_status npy_parse_labels(const char *where, const void *bytes, size_t size
     for (int64_t i = 0; i < array.count; i++) {
         double label = element(&array, i);
         if (!(label >= 0 && label < IMAGE_CLASSES_MOST))
-            return fail(GRAPHI_INVALID, where, "found label %g at %lld, expected 0 to %d", label, (long long)i,
+            return fail(GRAPHI_INVALID, where, "found label %.0f at %lld, expected 0 to %d", label, (long long)i,
                         IMAGE_CLASSES_MOST - 1);
         set->labels[i] = (int32_t)label;
         if (set->labels[i] >= set->classes)

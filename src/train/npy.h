@@ -30,7 +30,7 @@ void npy_free(struct npy *array);
 
 /* Copies to float (rounding float64) and to int64 (INVALID for a float that is not a whole number or is out of range).
  */
-void npy_to_f32(const struct npy *array, float *out);
+graphi_status npy_to_f32(const char *where, const struct npy *array, float *out);
 graphi_status npy_to_i64(const char *where, const struct npy *array, int64_t *out);
 
 /* Writes version 1.0, atomically; the data begins at a multiple of 64 bytes. */

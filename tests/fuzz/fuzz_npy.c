@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int64_t *numbers = mem_alloc((size_t)array.count * sizeof *numbers);
         if (!floats || !numbers)
             abort();
-        npy_to_f32(&array, floats);
+        (void)npy_to_f32("fuzz", &array, floats);
         (void)npy_to_i64("fuzz", &array, numbers);
         mem_free(floats);
         mem_free(numbers);
