@@ -62,8 +62,8 @@ typedef struct graphi_setting {
      * `sequential` on one thread, which leases and pins a core only if it must. */
     bool must_pin;
     uint64_t seed; /* of policy random */
-    /* Strategies 3 and 4: fastest widths of an operation that are weighed, more than 8 are 8; 0: 3, or fewer over measured
-     * operations where that is predicted to be 2 % shorter. */
+    /* Strategies 3 and 4: fastest widths of an operation that are weighed, more than 8 are 8; 0: 3, or fewer over
+     * measured operations where that is predicted to be 2 % shorter. */
     int candidates;
     int tolerance; /* strategies 3 and 4: threads off strategy 2's; 0: 2; negative: none */
     bool uniform;  /* strategies, malleable: all teams of `width`, where that was found to be faster */

@@ -65,7 +65,8 @@ static bool read_whole(const struct option *option, const char *word, void *at, 
     char *end;
     errno = 0;
     long long value = strtoll(word, &end, 10);
-    if (errno || *end || isspace((unsigned char)*word) || end == word || (double)value < option->low || (double)value > option->high)
+    if (errno || *end || isspace((unsigned char)*word) || end == word || (double)value < option->low ||
+        (double)value > option->high)
         return refuse(wrong, "a whole number from %.0f to %.0f", option->low, option->high);
     if (option->kind == SEED)
         *(uint64_t *)at = (uint64_t)value;
@@ -81,7 +82,8 @@ static bool read_real(const struct option *option, const char *word, double *at,
     char *end;
     errno = 0;
     double value = strtod(word, &end);
-    if (errno || *end || isspace((unsigned char)*word) || end == word || !(value >= option->low && value <= option->high))
+    if (errno || *end || isspace((unsigned char)*word) || end == word ||
+        !(value >= option->low && value <= option->high))
         return refuse(wrong, "a number from %g to %g", option->low, option->high);
     *at = value;
     return true;
