@@ -275,7 +275,8 @@ static const struct {
 static graphi_status check_parameter_name(const char *name)
 {
     if (strcmp(name, "__metadata__") == 0)
-        return fail(GRAPHI_INVALID, "parameter", "found the name '__metadata__', expected one that safetensors files allow");
+        return fail(GRAPHI_INVALID, "parameter",
+                    "found the name '__metadata__', expected one that safetensors files allow");
     for (const char *at = name; *at;) {
         const size_t bytes = utf8_bytes(at);
         if (!bytes)

@@ -8,8 +8,9 @@
  *
  * Lines of products lie in a ring that stays in the level-2 cache: a share makes the lines that its next result lines
  * want, and sums these. A share has whole images; of few images parts of their result lines. Neighbours both make the
- * lines that both want, unless one thread has them, which does them together. Sums go over channels and then over taps, whatever the shares. First phase: weights of all taps side
- * by side. Usual size: 64 x 14 x 14 pixels, 138 channels to 28 x 28 x 1, 5 x 5 at stride 2. */
+ * lines that both want, unless one thread has them, which does them together. Sums go over channels and then over
+ * taps, whatever the shares. First phase: weights of all taps side by side. Usual size: 64 x 14 x 14 pixels, 138
+ * channels to 28 x 28 x 1, 5 x 5 at stride 2. */
 #include <string.h>
 
 #include "base/memory.h"
