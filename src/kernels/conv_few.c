@@ -3,8 +3,8 @@
  * of the direct kernel would have as many columns as there are channels, of which a vector holds 8 or 16.
  *
  * So each source pixel is multiplied once by the weights of all taps, a product of taps x channels columns (25 for a
- * 5 x 5 window and one channel), and each result pixel sums those that are its own. Where no stride leaves pixels out,
- * all of them are somebody's but for those at the borders.
+ * 5 x 5 window and one channel), and each result pixel sums those that are its own. Most must be somebody's: a stride
+ * forward leaves pixels out, and so does a window of nearly all of an image.
  *
  * Lines of products lie in a ring that stays in the level-2 cache: a share makes the lines that its next result lines
  * want, and sums these. A share has whole images; of few images parts of their result lines. Neighbours both make the
@@ -24,13 +24,14 @@
 /* Chosen by `graphi bench kernels "few channels"`. */
 enum {
     CHANNELS_MOST = 4,      /* of the result */
-    CHANNELS_FEWEST = 16,   /* of the source: sums over taps are as much work as products with so many */
+    CHANNELS_FEWEST = 16,   /* of the source, for each of the result: sums over taps are work, too */
     COLUMNS_MOST = 512,     /* taps x channels */
     PIXELS_WANTED = 64,     /* of a product */
     PIXELS_MOST = 128,      /* those of the next panel are then still in the level-2 cache */
-    RING_BYTES = 512 << 10, /* half of that cache */
+    RING_BYTES = 512 << 10, /* half of that cache, */
+    RING_MOST = 2 << 20,    /* or more where the lines under one window take it */
     CALL_STEPS = 768,       /* of a call of the micro-kernel */
-    IMAGES_ENOUGH = 16,     /* for shares of whole images */
+    PARTS_WANTED = SHARES_MAX, /* of all images together: one for each of many cores */
     OVERLAP = 2,            /* a part has at least so many times the lines that the next one makes again, */
     PIECE_OVERLAP = 16,     /* and where one thread does it for itself */
 };
@@ -52,15 +53,44 @@ struct few {
     struct conv_run run[]; /* rows, then columns; then these' terms */
 };
 
+/* --- shapes --- */
+
+/* Pairs of a result coordinate and a tap that reads inside the source. */
+static int64_t pairs_of(const struct conv_axis *axis)
+{
+    const int64_t strided = axis->backward ? axis->source : axis->result,
+                  other = axis->backward ? axis->result : axis->source;
+    int64_t pairs = 0;
+    for (int64_t tap = 0; tap < axis->taps; tap++) { /* 0 <= i * stride + offset < other, for i of the strided side */
+        const int64_t offset = tap * axis->dilation - axis->pad;
+        const int64_t begin = offset < 0 ? divide_up(-offset, axis->stride) : 0;
+        const int64_t end = offset < other ? divide_up(other - offset, axis->stride) : 0;
+        pairs += most(least(end, strided) - begin, 0);
+    }
+    return pairs;
+}
+
+/* Source lines that `lines` neighbouring result lines want, at most. */
+static int64_t lines_wanted(const struct conv_axis *axis, int64_t lines)
+{
+    const int64_t reach = (axis->taps - 1) * axis->dilation;
+    return least((lines - 1 + reach) / (axis->backward ? axis->stride : 1) + 1, axis->source);
+}
+
 bool conv_few_takes(const struct conv_spec *spec, enum isa isa)
 {
     const struct conv_shape *s = &spec->shape;
     const bool backward = spec->direction == CONV_BACKWARD_DATA;
-    const int64_t source = backward ? s->k : s->c, result = backward ? s->c : s->k;
-    return isa != ISA_PLAIN && spec->direction != CONV_BACKWARD_WEIGHTS && spec->multiplicands == GRAPHI_F32 &&
-           !spec->pool && !spec->by_rows && s->groups == 1 && source >= CHANNELS_FEWEST && result <= CHANNELS_MOST &&
-           s->kh * s->kw > 1 && s->kh * s->kw * result <= COLUMNS_MOST &&
-           (backward || (s->stride_h == 1 && s->stride_w == 1));
+    const int64_t source = backward ? s->k : s->c, result = backward ? s->c : s->k, columns = s->kh * s->kw * result;
+    if (isa == ISA_PLAIN || spec->algorithm > CONV_DIRECT || spec->direction == CONV_BACKWARD_WEIGHTS ||
+        spec->multiplicands != GRAPHI_F32 || s->groups > 1 || result > CHANNELS_MOST ||
+        source < CHANNELS_FEWEST * result || s->kh * s->kw == 1 || columns > COLUMNS_MOST ||
+        (!backward && (s->stride_h > 1 || s->stride_w > 1)))
+        return false;
+    const struct conv_axis y = conv_axis_y(s, backward), x = conv_axis_x(s, backward);
+    return 4.0 * (double)(columns * x.source) * (double)lines_wanted(&y, 1) <= RING_MOST &&
+           2.0 * (double)pairs_of(&y) * (double)pairs_of(&x) >=
+               (double)y.source * (double)x.source * (double)(s->kh * s->kw);
 }
 
 /* --- lines of products --- */
@@ -225,14 +255,24 @@ static void make_part(const struct few *g, const struct kernel_call *call, int64
 static void pack_panel(const struct few *g, const struct kernel_call *call, int64_t panel)
 {
     const float *w = call->in[1].data;
-    const int64_t first = panel * panel_width(g->columns), cols = least(g->columns - first, panel_width(g->columns));
+    const int64_t first = panel * panel_width(g->columns), cols = least(g->columns - first, panel_width(g->columns)),
+                  results = g->result_c, tap = g->source_c * results;
     float *target = (float *)call->workspace + first * g->source_c;
-    for (int64_t source = 0; source < g->source_c; source++)
-        for (int64_t col = first; col < first + cols; col++) {
-            const int64_t tap = col / g->result_c, result = col % g->result_c;
-            *target++ = g->backward ? w[col * g->source_c + source]
-                                    : w[(tap * g->source_c + source) * g->result_c + result];
+    if (g->backward) {
+        pack_block(w + first * g->source_c, g->source_c, true, g->source_c, (int)cols, false, target);
+        return;
+    }
+    for (int64_t source = 0; source < g->source_c; source++) {
+        const float *at = w + first / results * tap + source * results;
+        int64_t result = first % results;
+        for (int64_t col = 0; col < cols; col++) {
+            *target++ = at[result];
+            if (++result == results) {
+                result = 0;
+                at += tap;
+            }
         }
+    }
 }
 
 static graphi_status few_run(const struct kernel_call *call, int phase, int share)
@@ -270,23 +310,10 @@ static void fill_columns(struct few *g)
         }
 }
 
-/* Source lines that `lines` result lines want at most. */
-static int64_t lines_wanted(const struct few *g, int64_t lines)
-{
-    int64_t wanted = 1;
-    for (int64_t y = 0; y < g->axis_y.result; y++) {
-        int64_t begin, end, none;
-        source_lines(&g->axis_y, y, &begin, &none);
-        source_lines(&g->axis_y, least(y + lines, g->axis_y.result) - 1, &none, &end);
-        wanted = most(wanted, end - begin);
-    }
-    return wanted;
-}
-
 /* Result lines that want `times` as many source lines as both sides of a cut make. */
 static int64_t lines_twice(const struct few *g, int64_t times)
 {
-    return most(times * (lines_wanted(g, 1) - 1) * (g->backward ? g->s.stride_h : 1), 1);
+    return most(times * (lines_wanted(&g->axis_y, 1) - 1) * (g->backward ? g->s.stride_h : 1), 1);
 }
 
 /* As many lines together as make a product large enough, if the cache holds what they want. */
@@ -295,10 +322,10 @@ static void cut(struct few *g, enum isa isa, int threads)
     const int64_t w = g->axis_x.source, line_bytes = 4 * w * g->columns;
     const int64_t step = g->backward ? g->s.stride_h : 1;
     g->lines = least(divide_up(PIXELS_WANTED, w) * step, g->axis_y.result);
-    while (g->lines > 1 && lines_wanted(g, g->lines) * line_bytes > level_2_part(RING_BYTES, isa))
+    while (g->lines > 1 && lines_wanted(&g->axis_y, g->lines) * line_bytes > level_2_part(RING_BYTES, isa))
         g->lines = (g->lines + 1) / 2;
-    g->ring = lines_wanted(g, g->lines);
-    g->parts = most(least(divide_up(IMAGES_ENOUGH, most(g->s.n, 1)), g->axis_y.result / lines_twice(g, OVERLAP)), 1);
+    g->ring = lines_wanted(&g->axis_y, g->lines);
+    g->parts = most(least(divide_up(PARTS_WANTED, most(g->s.n, 1)), g->axis_y.result / lines_twice(g, OVERLAP)), 1);
     g->shares = clamp_shares(g->s.n * g->parts);
     g->slots = share_slots(g->shares, threads);
     g->slots_at = (size_t)divide_up(4 * g->source_c * g->columns, 64) * 64;
@@ -314,7 +341,7 @@ static void describe(const struct few *g, struct kernel *kernel, size_t bytes)
                               .params_bytes = bytes, .workspace = g->slots_at + (size_t)g->slots * g->slot_bytes,
                               .pieces = clamp_shares(s->n * most(g->axis_y.result / lines_twice(g, PIECE_OVERLAP), 1)),
                               .phases = 2, .shares = {(int)panel_count(g->columns), g->shares}};
-    kernel->flops = 2 * weights * (double)(s->n * s->oh * s->ow);
+    kernel->flops = 2 * weights * (double)(s->n * g->axis_y.source * g->axis_x.source);
     kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) + weights);
 }
 
@@ -325,7 +352,7 @@ graphi_status conv_few_bind(const struct conv_spec *spec, enum isa isa, struct k
     const struct conv_axis y = conv_axis_y(s, backward), x = conv_axis_x(s, backward);
     const int64_t y_runs = conv_runs(&y, NULL), x_runs = conv_runs(&x, NULL);
     const size_t bytes = sizeof(struct few) + (size_t)(y_runs + x_runs) * sizeof(struct conv_run) +
-                         (size_t)(x_runs * s->kw) * sizeof(int64_t);
+                         (size_t)least(x_runs * s->kw, pairs_of(&x)) * sizeof(int64_t);
     struct few *g = mem_zalloc(bytes);
     if (!g)
         return fail_memory("conv", bytes);

@@ -108,7 +108,7 @@ graphi_status conv_pooled_bind(const struct conv_spec *spec, enum isa isa, struc
 
 bool conv_depthwise_takes(const struct conv_spec *spec);
 graphi_status conv_depthwise_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
-/* In place of the direct kernel. */
+/* In place of the direct kernel; of a shape that is finished. */
 bool conv_few_takes(const struct conv_spec *spec, enum isa isa);
 graphi_status conv_few_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);

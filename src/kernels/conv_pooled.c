@@ -205,9 +205,7 @@ static int pieces_of(const struct pooled *p)
 
 static bool possible(const struct conv_spec *spec, enum isa isa)
 {
-    struct conv_spec alone = *spec;
-    alone.pool = NULL;
-    return spec->direction == CONV_FORWARD && !conv_depthwise_takes(spec) && !conv_few_takes(&alone, isa) &&
+    return spec->direction == CONV_FORWARD && !conv_depthwise_takes(spec) && !conv_few_takes(spec, isa) &&
            (!spec->epilogue.program || spec->epilogue.program->outputs == 1);
 }
 
@@ -217,10 +215,10 @@ bool conv_pools(const struct conv_spec *spec, enum isa isa)
     struct kernel conv;
     struct conv_rows rows;
     const struct conv_shape *s = &finished.shape;
-    if (conv_shape_finish(&finished.shape, "conv") || !possible(spec, isa))
+    if (conv_shape_finish(&finished.shape, "conv"))
         return false;
     finished.algorithm = spec->algorithm == CONV_AUTO ? conv_choose(&finished, isa) : spec->algorithm;
-    if (s->oh * s->ow < FEWEST_PIXELS ||
+    if (!possible(&finished, isa) || s->oh * s->ow < FEWEST_PIXELS ||
         (finished.algorithm == CONV_DIRECT && 4 * s->kh * s->kw * (s->c / s->groups) * s->k > WEIGHTS_MOST) ||
         bind_conv(&finished, isa, &conv, &rows))
         return false;

@@ -10,6 +10,9 @@
  * window row. Columns at the borders follow at the end, each down all lines of an image: a segment along one line would
  * be a step or two.
  *
+ * Small images have short lines, and segments of a few steps cost more than their products. Of these the pixels that a
+ * product sums are copied side by side, x and dy, and are one segment; x then serves all panels.
+ *
  * Where there are too few tiles to share out, the images are cut into a fixed number of parts, each with a sum of its
  * own in the workspace; the last phase adds them in order. bfloat16: conv_weights_pairs.c. Usual size: 32 x 28 x 28
  * pixels, 96 to 128 channels, 3 x 3: 18 tiles. */
@@ -30,6 +33,13 @@ enum {
     NARROW = 4,          /* as many columns of the same taps, or fewer, are gone down one by one */
     WIDE_ROW = 7,        /* images at least so wide have taps of a window row together, whatever their channels */
     REDUCE_STEP = 16384, /* elements added at a time */
+    /* Lines of dy that are copied: so short, of at least so many channels of x. */
+    SHORT_LINE = 12,
+    SHORT_STRIDED_LINE = 17, /* of a stride leaves less of what is read */
+    COPY_CHANNELS = 20,
+    COPY_BYTES = 192 << 10, /* at a time */
+    COPY_ROWS = 256,        /* of a tile: more leave room for few pixels */
+    COPY_APART = 16,        /* floats between rows of dy, whose number may be a power of two */
 };
 
 struct weights {
@@ -38,8 +48,10 @@ struct weights {
     micro_function micro;
     const struct reduce_loops *loops;
     bool together, flat; /* flat: all pixels of all images are one row */
+    bool copies;         /* short lines */
     bool asks;           /* for what follows */
     int64_t steps;       /* of a call of the micro-kernel */
+    int64_t copy_floats; /* of a thread */
     int64_t c_group, k_group;
     int64_t ldx, ldy;
     int64_t row_tiles;   /* of the rows of one tap, or of one window row */
@@ -48,7 +60,8 @@ struct weights {
     int64_t taps, tap_rows; /* window rows (or all of them at once) when together, else taps; rows of dw of one */
     int64_t width, panels, parts;
     int64_t count;    /* elements of dw */
-    size_t parts_at; /* in the workspace */
+    size_t parts_at, slots_at; /* in the workspace */
+    int slots;
     int phases;
     enum { MULTIPLY, REDUCE } phase[2];
     int shares[2];
@@ -108,10 +121,67 @@ static struct lines lines_of(const struct weights *g, const struct kernel_call *
     return (struct lines){begin * g->s.oh, end * g->s.oh};
 }
 
+/* A tile's sum, and what it waits for with: pixels copied side by side. */
+struct sum {
+    struct micro_list list;
+    int64_t cols; /* of all panels */
+    float *copy;  /* of x, then of dy */
+    int64_t copied;
+};
+
+static int64_t copies_most(const struct weights *g, const struct sum *sum)
+{
+    return g->copy_floats / (sum->list.call.m + sum->cols + COPY_APART);
+}
+
+static void add_copied(const struct weights *g, struct sum *sum)
+{
+    struct micro_call *call = &sum->list.call;
+    const struct micro_call before = *call;
+    const float *dy = sum->copy + copies_most(g, sum) * call->m;
+    call->step_stride = call->m;
+    call->ldb = sum->cols + COPY_APART;
+    for (int64_t col = 0; col < sum->cols; col += g->width) {
+        call->n = (int)least(sum->cols - col, g->width);
+        call->c = before.c + col;
+        micro_add(&sum->list, (const char *)sum->copy, (const char *)(dy + col), sum->copied);
+        micro_finish(&sum->list);
+    }
+    *call = before;
+    sum->copied = 0;
+}
+
+static void copy_segment(const struct weights *g, struct sum *sum, const char *x, const char *dy, int64_t steps)
+{
+    const struct micro_call *call = &sum->list.call;
+    const int64_t room = copies_most(g, sum), rows = call->m, ldb = sum->cols + COPY_APART;
+    for (; steps > 0; steps--, x += 4 * call->step_stride, dy += 4 * call->ldb) {
+        memcpy(sum->copy + sum->copied * rows, x, (size_t)rows * sizeof(float));
+        memcpy(sum->copy + room * rows + sum->copied * ldb, dy, (size_t)sum->cols * sizeof(float));
+        if (++sum->copied == room)
+            add_copied(g, sum);
+    }
+}
+
+static void add_segment(const struct weights *g, struct sum *sum, const char *x, const char *dy, int64_t steps)
+{
+    if (g->copies)
+        copy_segment(g, sum, x, dy, steps);
+    else
+        micro_add(&sum->list, x, dy, steps);
+}
+
+static void finish(const struct weights *g, struct sum *sum)
+{
+    if (sum->copied)
+        add_copied(g, sum);
+    micro_finish(&sum->list);
+}
+
 /* Adds, for `columns` output columns from `first` on, the products of the output lines: x from source column `source`
  * and element `at` of its pixel on. Asks for the lines that lie `ahead` of these. */
 static void add_columns(const struct weights *g, const struct kernel_call *call, const struct tile *t,
-                        const struct lines *lines, int64_t ahead, struct micro_list *list, int64_t ty, int64_t first,
+                        const struct lines *lines, int64_t ahead, struct sum *sum, int64_t ty, int64_t first,
                         int64_t columns, int64_t source, int64_t at)
 {
     const struct conv_shape *s = &g->s;
@@ -127,9 +197,9 @@ static void add_columns(const struct weights *g, const struct kernel_call *call,
         if (line >= 0 && line < s->h) {
             const char *a = x + 4 * ((image * s->h + line) * s->w + source) * g->ldx;
             const char *b = dy + 4 * (i * s->ow + first) * g->ldy;
-            list->soon_a = a + ahead_x;
-            list->soon_b = b + ahead_y;
-            micro_add(list, a, b, columns);
+            sum->list.soon_a = a + ahead_x;
+            sum->list.soon_b = b + ahead_y;
+            add_segment(g, sum, a, b, columns);
         }
         if (++y == s->oh) {
             y = 0;
@@ -158,7 +228,7 @@ static void clear(float *c, int64_t ldc, int64_t rows, int64_t cols)
 /* The same for one output column of all lines, which is a segment an image: where few columns of a line have the same
  * taps, segments along it would be so short that reading and writing dw takes longer than the products. */
 static void add_down(const struct weights *g, const struct kernel_call *call, const struct tile *t,
-                     const struct lines *lines, struct micro_list *list, int64_t ty, int64_t column, int64_t source)
+                     const struct lines *lines, struct sum *sum, int64_t ty, int64_t column, int64_t source)
 {
     const struct conv_shape *s = &g->s;
     const int64_t line_x = s->w * g->ldx, line_y = s->ow * g->ldy;
@@ -167,17 +237,17 @@ static void add_down(const struct weights *g, const struct kernel_call *call, co
     valid(&g->axis_y, ty, &begin, &end);
     if (begin >= end)
         return;
-    list->call.step_stride = s->stride_h * line_x;
-    list->call.ldb = line_y;
+    sum->list.call.step_stride = s->stride_h * line_x;
+    sum->list.call.ldb = line_y;
     for (int64_t image = lines->begin / s->oh; image < lines->end / s->oh; image++) {
         const int64_t first = image * s->h + conv_source(&g->axis_y, begin, ty);
-        micro_add(list, (const char *)(x + first * line_x + source * g->ldx),
-                  (const char *)(dy + (image * s->oh + begin) * line_y + column * g->ldy + t->panel * g->width),
-                  end - begin);
+        add_segment(g, sum, (const char *)(x + first * line_x + source * g->ldx),
+                    (const char *)(dy + (image * s->oh + begin) * line_y + column * g->ldy + t->panel * g->width),
+                    end - begin);
     }
-    micro_finish(list);
-    list->call.step_stride = s->stride_w * g->ldx;
-    list->call.ldb = g->ldy;
+    finish(g, sum);
+    sum->list.call.step_stride = s->stride_w * g->ldx;
+    sum->list.call.ldb = g->ldy;
 }
 
 /* The rows of dw that a run of output columns adds to, in one row of the window. */
@@ -191,31 +261,31 @@ static void aim(const struct weights *g, const struct conv_run *run, int64_t row
 /* All taps of the tile's window rows, a few output lines after the other: dy and x are then in the level-2 cache for
  * all but the first of them. Then the columns at the borders. */
 static void multiply_together(const struct weights *g, const struct kernel_call *call, const struct tile *t,
-                              struct micro_list *list)
+                              struct sum *sum)
 {
     const struct conv_shape *s = &g->s;
     const int64_t step = most(g->steps / s->ow, 1);
     const struct lines all = lines_of(g, call, t);
     const struct conv_run *end = g->run + g->runs;
-    float *c = list->call.c;
+    float *c = sum->list.call.c;
     for (struct lines some = all; some.begin < all.end; some.begin = some.end) {
         some.end = least(some.begin + step, all.end);
         for (int64_t row = 0; row < g->window_rows; row++)
             for (const struct conv_run *run = g->run; run < end; run++) {
                 if (!run->taps || run->count <= NARROW)
                     continue;
-                aim(g, run, row, c, list);
-                add_columns(g, call, t, &some, step, list, t->tap * g->window_rows + row, run->start, run->count,
+                aim(g, run, row, c, &sum->list);
+                add_columns(g, call, t, &some, step, sum, t->tap * g->window_rows + row, run->start, run->count,
                             conv_source(&g->axis_x, run->start, __builtin_ctzll(run->taps)), 0);
-                micro_finish(list);
+                finish(g, sum);
             }
     }
-    list->soon_a = list->soon_b = NULL;
+    sum->list.soon_a = sum->list.soon_b = NULL;
     for (const struct conv_run *run = g->run; run < end; run++)
         for (int64_t i = 0; run->taps && run->count <= NARROW && i < run->count; i++)
             for (int64_t row = 0; row < g->window_rows; row++) {
-                aim(g, run, row, c, list);
-                add_down(g, call, t, &all, list, t->tap * g->window_rows + row, run->start + i * run->step,
+                aim(g, run, row, c, &sum->list);
+                add_down(g, call, t, &all, sum, t->tap * g->window_rows + row, run->start + i * run->step,
                          conv_source(&g->axis_x, run->start, __builtin_ctzll(run->taps)) + i * run->source_step);
             }
 }
@@ -245,45 +315,48 @@ static void multiply_flat(const struct weights *g, const struct kernel_call *cal
     }
 }
 
-static void multiply_tile(const struct weights *g, const struct kernel_call *call, const struct tile *t, float *dw)
+static void multiply_tile(const struct weights *g, const struct kernel_call *call, const struct tile *t, float *dw,
+                          float *copy)
 {
     const struct conv_shape *s = &g->s;
     int64_t col = t->group * g->k_group + t->panel * g->width,
             cols = least(g->k_group - t->panel * g->width, g->tile_panels * g->width);
     float *c = dw + (t->tap * g->tap_rows + t->row) * s->k + col;
     clear(c, s->k, t->rows, cols);
-    struct micro_list list;
-    micro_start(&list, g->micro, g->steps);
-    list.call = (struct micro_call){.m = (int)t->rows, .n = (int)cols, .row_stride = 1,
-                                    .step_stride = s->stride_w * g->ldx, .ldb = g->ldy, .ldc = s->k, .c = c,
-                                    .accumulate = true};
+    struct sum sum = {.cols = cols, .copy = copy};
+    micro_start(&sum.list, g->micro, g->steps);
+    sum.list.call = (struct micro_call){.m = (int)t->rows, .n = (int)cols, .row_stride = 1,
+                                        .step_stride = s->stride_w * g->ldx, .ldb = g->ldy, .ldc = s->k, .c = c,
+                                        .accumulate = true};
     if (g->flat) {
-        multiply_flat(g, call, t, cols, &list);
+        multiply_flat(g, call, t, cols, &sum.list);
         return;
     }
     if (g->together) {
-        multiply_together(g, call, t, &list);
+        multiply_together(g, call, t, &sum);
         return;
     }
     int64_t ty = t->tap / s->kw, tx = t->tap % s->kw, begin, end;
     const struct lines all = lines_of(g, call, t);
     valid(&g->axis_x, tx, &begin, &end);
     if (begin < end)
-        add_columns(g, call, t, &all, least(divide_up(g->steps, end - begin), MICRO_SEGMENTS), &list, ty, begin,
+        add_columns(g, call, t, &all, least(divide_up(g->steps, end - begin), MICRO_SEGMENTS), &sum, ty, begin,
                     end - begin, conv_source(&g->axis_x, begin, tx), t->row);
-    micro_finish(&list);
+    finish(g, &sum);
 }
 
 static void multiply_share(const struct weights *g, const struct kernel_call *call, int phase, int share)
 {
     int64_t begin, end;
+    const int slot = g->copies ? share_slot(g->slots, g->shares[phase], call->thread, share) : 0;
+    float *copy = (float *)((char *)call->workspace + g->slots_at) + slot * g->copy_floats;
     split_range(tiles_of(g), g->shares[phase], share, &begin, &end);
     for (int64_t index = begin; index < end; index++) {
         struct tile t = tile_at(g, index);
         float *dw = call->out[0].data;
         if (g->parts > 1)
             dw = (float *)((char *)call->workspace + g->parts_at) + t.part * g->count;
-        multiply_tile(g, call, &t, dw);
+        multiply_tile(g, call, &t, dw, copy);
     }
 }
 
@@ -313,8 +386,12 @@ static void size_up(struct weights *g, enum isa isa)
     g->k_group = s->k / s->groups;
     g->ldx = s->ldx;
     g->ldy = s->ldy;
+    const bool strided = s->stride_h > 1 || s->stride_w > 1;
+    g->copies = g->c_group >= COPY_CHANNELS && s->ow <= (strided ? SHORT_STRIDED_LINE : SHORT_LINE) &&
+                (strided || s->kh * s->kw > 1);
     g->together = s->groups == 1 && s->dilation_w == 1 && g->ldx == s->c && s->kw > 1 &&
-                  (s->c < CONV_FEW_CHANNELS || s->ow >= WIDE_ROW) && s->c * s->kw <= CONV_TOGETHER_MAX;
+                  (s->c < CONV_FEW_CHANNELS || s->ow >= WIDE_ROW) &&
+                  s->c * s->kw <= (g->copies ? COPY_ROWS : CONV_TOGETHER_MAX);
     g->flat = s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 && s->oh == s->h && s->ow == s->w &&
               !s->pad_top && !s->pad_left;
     g->window_rows = g->together && s->c * s->kw * s->kh <= CONV_TOGETHER_MAX ? s->kh : 1;
@@ -324,22 +401,25 @@ static void size_up(struct weights *g, enum isa isa)
     g->width = panel_width(g->k_group);
     g->panels = panel_count(g->k_group);
     g->count = s->kh * s->kw * g->c_group * s->k;
-    g->asks = conv_asks(s);
+    g->asks = !g->copies && conv_asks(s);
+    g->copy_floats = g->copies ? level_2_part(COPY_BYTES, isa) / 4 : 0;
     g->steps = g->asks ? level_2_part(CONV_ASKING_STEPS, isa) : MICRO_STEPS;
-    g->tile_panels = g->flat && conv_far(s) ? g->panels : 1;
+    g->tile_panels = g->copies || (g->flat && conv_far(s)) ? g->panels : 1;
     g->parts = 1;
     g->parts = conv_weight_parts(s, tiles_of(g), g->count);
 }
 
-static size_t lay_out(struct weights *g)
+static size_t lay_out(struct weights *g, int threads)
 {
     g->shares[g->phases] = clamp_shares(tiles_of(g));
+    g->slots = share_slots(g->shares[g->phases], threads);
     g->phase[g->phases++] = MULTIPLY;
-    if (g->parts == 1)
-        return g->parts_at;
-    g->shares[g->phases] = clamp_shares(divide_up(g->count, REDUCE_STEP));
-    g->phase[g->phases++] = REDUCE;
-    return g->parts_at + up_to_line(4 * g->parts * g->count);
+    if (g->parts > 1) {
+        g->shares[g->phases] = clamp_shares(divide_up(g->count, REDUCE_STEP));
+        g->phase[g->phases++] = REDUCE;
+        g->slots_at = g->parts_at + up_to_line(4 * g->parts * g->count);
+    }
+    return g->slots_at + up_to_line(4 * g->slots * g->copy_floats);
 }
 
 graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
@@ -360,7 +440,7 @@ graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, stru
     g->loops = reduce_loops_of(isa);
     size_up(g, isa);
     const struct conv_shape *s = &g->s;
-    size_t workspace = lay_out(g);
+    size_t workspace = lay_out(g, spec->threads);
     *kernel = (struct kernel){.name = "conv_weights", .run = weights_run, .params = g, .params_bytes = bytes,
                               .workspace = workspace, .phases = g->phases,
                               .flops = 2 * (double)g->count * (double)(s->n * s->oh * s->ow)};

@@ -240,9 +240,11 @@ static double element(const struct npy *array, int64_t i)
 /* Is it the whole number of this element? */
 static bool is_whole(const struct npy *array, int64_t i, float found)
 {
-    int64_t value = (int64_t)element(array, i);
+    int64_t value;
     if (array->type == NPY_I8) /* beyond 2^53 a double would round */
         memcpy(&value, (const char *)array->data + i * 8, 8);
+    else
+        value = (int64_t)element(array, i);
     return found < 0x1p63F && (int64_t)found == value;
 }
 
