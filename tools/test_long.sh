@@ -35,7 +35,7 @@ threaded='^test_(workers|machine|scheduler|insertion|join|trace|run|beside|bands
 # Tests that make allocations or writes fail.
 faults="^($(grep -lE '(mem|file)_fail_after' tests/test_*.c | sed 's|.*/||; s|[.]c$||' | paste -sd '|'))$"
 # Programs that print what they find in the machine, or need other programs, stay out of the emulator.
-emulated='^test_(conv|elementwise|gemm|layers_kernels|layers_ops|pools|products|program|reduce|graph|passes|fusion|safetensors|schedule)$'
+emulated='^test_(conv|conv_small|elementwise|gemm|layers_kernels|layers_ops|pools|products|program|reduce|graph|passes|fusion|safetensors|schedule)$'
 # Whole plans over threads, on the emulated x86 CPUs alone.
 plans='^test_(random_graphs|differential|cells|forms|bands|scratch|params)$'
 

@@ -11,7 +11,7 @@
  * be a step or two.
  *
  * Small images have short lines, and segments of a few steps cost more than their products. Of these the pixels that a
- * product sums are copied side by side, x and dy, and are one segment; x then serves all panels.
+ * product sums are copied side by side, x and dy, and are one segment; x then serves several panels.
  *
  * Where there are too few tiles to share out, the images are cut into a fixed number of parts, each with a sum of its
  * own in the workspace; the last phase adds them in order. bfloat16: conv_weights_pairs.c. Usual size: 32 x 28 x 28
@@ -38,7 +38,8 @@ enum {
     SHORT_STRIDED_LINE = 17, /* of a stride leaves less of what is read */
     COPY_CHANNELS = 20,
     COPY_BYTES = 192 << 10, /* at a time */
-    COPY_ROWS = 256,        /* of a tile: more leave room for few pixels */
+    COPY_ROWS = 256,        /* of a tile: more leave room for few pixels; */
+    COPY_COLS = 256,        /* about so many: the sum is then in the level-2 cache, too */
     COPY_APART = 16,        /* floats between rows of dy, whose number may be a power of two */
 };
 
@@ -404,7 +405,9 @@ static void size_up(struct weights *g, enum isa isa)
     g->asks = !g->copies && conv_asks(s);
     g->copy_floats = g->copies ? level_2_part(COPY_BYTES, isa) / 4 : 0;
     g->steps = g->asks ? level_2_part(CONV_ASKING_STEPS, isa) : MICRO_STEPS;
-    g->tile_panels = g->copies || (g->flat && conv_far(s)) ? g->panels : 1;
+    g->tile_panels = g->flat && conv_far(s) ? g->panels : 1;
+    if (g->copies && s->n % 2 == 0) /* parts of odd numbers of images are uneven, and few tiles want such */
+        g->tile_panels = divide_up(g->panels, divide_up(g->k_group, COPY_COLS));
     g->parts = 1;
     g->parts = conv_weight_parts(s, tiles_of(g), g->count);
 }
