@@ -128,6 +128,7 @@ struct sum {
     int64_t cols; /* of all panels */
     float *copy;  /* of x, then of dy */
     int64_t copied;
+    int64_t ahead_x, ahead_y; /* bytes to what is asked for while a segment is copied */
 };
 
 static int64_t copies_most(const struct weights *g, const struct sum *sum)
@@ -152,11 +153,21 @@ static void add_copied(const struct weights *g, struct sum *sum)
     sum->copied = 0;
 }
 
+static void ask_for(const char *lines, int64_t floats)
+{
+    for (int64_t byte = 0; byte < 4 * floats; byte += 64)
+        __builtin_prefetch(lines + byte);
+}
+
 static void copy_segment(const struct weights *g, struct sum *sum, const char *x, const char *dy, int64_t steps)
 {
     const struct micro_call *call = &sum->list.call;
     const int64_t room = copies_most(g, sum), rows = call->m, ldb = sum->cols + COPY_APART;
     for (; steps > 0; steps--, x += 4 * call->step_stride, dy += 4 * call->ldb) {
+        if (g->asks) {
+            ask_for(x + sum->ahead_x, rows);
+            ask_for(dy + sum->ahead_y, sum->cols);
+        }
         memcpy(sum->copy + sum->copied * rows, x, (size_t)rows * sizeof(float));
         memcpy(sum->copy + room * rows + sum->copied * ldb, dy, (size_t)sum->cols * sizeof(float));
         if (++sum->copied == room)
@@ -192,14 +203,16 @@ static void add_columns(const struct weights *g, const struct kernel_call *call,
     if (!g->asks)
         ahead = 0;
     const int64_t ahead_x = 4 * ahead * s->stride_h * s->w * g->ldx, ahead_y = 4 * ahead * s->ow * g->ldy;
+    sum->ahead_x = 4 * s->stride_h * s->w * g->ldx;
+    sum->ahead_y = 4 * s->ow * g->ldy;
     int64_t image = lines->begin / s->oh, y = lines->begin % s->oh;
     for (int64_t i = lines->begin; i < lines->end; i++) {
         int64_t line = conv_source(&g->axis_y, y, ty);
         if (line >= 0 && line < s->h) {
             const char *a = x + 4 * ((image * s->h + line) * s->w + source) * g->ldx;
             const char *b = dy + 4 * (i * s->ow + first) * g->ldy;
-            sum->list.soon_a = a + ahead_x;
-            sum->list.soon_b = b + ahead_y;
+            sum->list.soon_a = g->copies ? NULL : a + ahead_x;
+            sum->list.soon_b = g->copies ? NULL : b + ahead_y;
             add_segment(g, sum, a, b, columns);
         }
         if (++y == s->oh) {
@@ -282,6 +295,7 @@ static void multiply_together(const struct weights *g, const struct kernel_call 
             }
     }
     sum->list.soon_a = sum->list.soon_b = NULL;
+    sum->ahead_x = sum->ahead_y = 0;
     for (const struct conv_run *run = g->run; run < end; run++)
         for (int64_t i = 0; run->taps && run->count <= NARROW && i < run->count; i++)
             for (int64_t row = 0; row < g->window_rows; row++) {
@@ -402,9 +416,9 @@ static void size_up(struct weights *g, enum isa isa)
     g->width = panel_width(g->k_group);
     g->panels = panel_count(g->k_group);
     g->count = s->kh * s->kw * g->c_group * s->k;
-    g->asks = !g->copies && conv_asks(s);
+    g->asks = conv_asks(s);
     g->copy_floats = g->copies ? level_2_part(COPY_BYTES, isa) / 4 : 0;
-    g->steps = g->asks ? level_2_part(CONV_ASKING_STEPS, isa) : MICRO_STEPS;
+    g->steps = g->asks && !g->copies ? level_2_part(CONV_ASKING_STEPS, isa) : MICRO_STEPS;
     g->tile_panels = g->flat && conv_far(s) ? g->panels : 1;
     if (g->copies && s->n % 2 == 0) /* parts of odd numbers of images are uneven, and few tiles want such */
         g->tile_panels = divide_up(g->panels, divide_up(g->k_group, COPY_COLS));
