@@ -34,7 +34,7 @@ enum {
     WIDE_ROW = 7,        /* images at least so wide have taps of a window row together, whatever their channels */
     REDUCE_STEP = 16384, /* elements added at a time */
     /* Lines of dy that are copied: so short, of at least so many channels of x. */
-    SHORT_LINE = 12,
+    SHORT_LINE = 8,
     SHORT_STRIDED_LINE = 17, /* of a stride leaves less of what is read */
     COPY_CHANNELS = 20,
     COPY_BYTES = 192 << 10, /* at a time */
