@@ -412,7 +412,7 @@ static void size_up(struct weights *g, enum isa isa)
     g->window_rows = g->together && s->c * s->kw * s->kh <= CONV_TOGETHER_MAX ? s->kh : 1;
     g->taps = g->together ? s->kh / g->window_rows : s->kh * s->kw;
     g->tap_rows = g->c_group * (g->together ? s->kw * g->window_rows : 1);
-    g->row_tiles = g->together ? 1 : conv_row_tiles(g->tap_rows, TILE_ROWS_MAX);
+    g->row_tiles = g->together ? 1 : conv_row_tiles(g->tap_rows, g->copies ? COPY_ROWS : TILE_ROWS_MAX);
     g->width = panel_width(g->k_group);
     g->panels = panel_count(g->k_group);
     g->count = s->kh * s->kw * g->c_group * s->k;
