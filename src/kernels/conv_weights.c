@@ -40,6 +40,7 @@ enum {
     COPY_BYTES = 192 << 10, /* at a time */
     COPY_ROWS = 256,        /* of a tile: more leave room for few pixels; */
     COPY_COLS = 256,        /* about so many: the sum is then in the level-2 cache, too */
+    FEW_TILES = 16,         /* fewer of several panels would leave threads without any */
     COPY_APART = 16,        /* floats between rows of dy, whose number may be a power of two */
 };
 
@@ -420,9 +421,11 @@ static void size_up(struct weights *g, enum isa isa)
     g->copy_floats = g->copies ? level_2_part(COPY_BYTES, isa) / 4 : 0;
     g->steps = g->asks && !g->copies ? level_2_part(CONV_ASKING_STEPS, isa) : MICRO_STEPS;
     g->tile_panels = g->flat && conv_far(s) ? g->panels : 1;
-    if (g->copies && s->n % 2 == 0) /* parts of odd numbers of images are uneven, and few tiles want such */
-        g->tile_panels = divide_up(g->panels, divide_up(g->k_group, COPY_COLS));
     g->parts = 1;
+    if (g->copies)
+        g->tile_panels = divide_up(g->panels, divide_up(g->k_group, COPY_COLS));
+    if (g->copies && tiles_of(g) < FEW_TILES)
+        g->tile_panels = 1;
     g->parts = conv_weight_parts(s, tiles_of(g), g->count);
 }
 
