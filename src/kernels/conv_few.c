@@ -21,7 +21,7 @@
 #include "kernels/pack.h"
 #include "kernels/shares.h"
 
-/* Chosen by `graphi bench kernels "few channels"`. */
+/* What they do shows in `graphi bench kernels "few channels"`. */
 enum {
     CHANNELS_MOST = 4,      /* of the result */
     CHANNELS_FEWEST = 16,   /* of the source, for each of the result: sums over taps are work, too */
@@ -70,11 +70,14 @@ static int64_t pairs_of(const struct conv_axis *axis)
     return pairs;
 }
 
+/* Result lines that stand for one of the source. */
+static int64_t lines_each(const struct conv_axis *axis) { return axis->backward ? axis->stride : 1; }
+
 /* Source lines that `lines` neighbouring result lines want, at most. */
 static int64_t lines_wanted(const struct conv_axis *axis, int64_t lines)
 {
     const int64_t reach = (axis->taps - 1) * axis->dilation;
-    return least((lines - 1 + reach) / (axis->backward ? axis->stride : 1) + 1, axis->source);
+    return least((lines - 1 + reach) / lines_each(axis) + 1, axis->source);
 }
 
 bool conv_few_takes(const struct conv_spec *spec, enum isa isa)
@@ -313,15 +316,14 @@ static void fill_columns(struct few *g)
 /* Result lines that want `times` as many source lines as both sides of a cut make. */
 static int64_t lines_twice(const struct few *g, int64_t times)
 {
-    return most(times * (lines_wanted(&g->axis_y, 1) - 1) * (g->backward ? g->s.stride_h : 1), 1);
+    return most(times * (lines_wanted(&g->axis_y, 1) - 1) * lines_each(&g->axis_y), 1);
 }
 
 /* As many lines together as make a product large enough, if the cache holds what they want. */
 static void cut(struct few *g, enum isa isa, int threads)
 {
     const int64_t w = g->axis_x.source, line_bytes = 4 * w * g->columns;
-    const int64_t step = g->backward ? g->s.stride_h : 1;
-    g->lines = least(divide_up(PIXELS_WANTED, w) * step, g->axis_y.result);
+    g->lines = least(divide_up(PIXELS_WANTED, w) * lines_each(&g->axis_y), g->axis_y.result);
     while (g->lines > 1 && lines_wanted(&g->axis_y, g->lines) * line_bytes > level_2_part(RING_BYTES, isa))
         g->lines = (g->lines + 1) / 2;
     g->ring = lines_wanted(&g->axis_y, g->lines);

@@ -420,10 +420,10 @@ static void size_up(struct weights *g, enum isa isa)
     g->asks = conv_asks(s);
     g->copy_floats = g->copies ? level_2_part(COPY_BYTES, isa) / 4 : 0;
     g->steps = g->asks && !g->copies ? level_2_part(CONV_ASKING_STEPS, isa) : MICRO_STEPS;
-    g->tile_panels = g->flat && conv_far(s) ? g->panels : 1;
     g->parts = 1;
-    if (g->copies)
-        g->tile_panels = divide_up(g->panels, divide_up(g->k_group, COPY_COLS));
+    g->tile_panels = g->copies                 ? divide_up(g->panels, divide_up(g->k_group, COPY_COLS))
+                     : g->flat && conv_far(s) ? g->panels
+                                              : 1;
     if (g->copies && tiles_of(g) < FEW_TILES)
         g->tile_panels = 1;
     g->parts = conv_weight_parts(s, tiles_of(g), g->count);

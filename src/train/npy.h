@@ -28,8 +28,8 @@ graphi_status npy_parse(const char *where, const void *bytes, size_t size, struc
 graphi_status npy_load(const char *path, size_t limit, struct npy *out);
 void npy_free(struct npy *array);
 
-/* Copies to float (rounding float64) and to int64 (INVALID for a float that is not a whole number or is out of range).
- */
+/* Copies to float, rounding float64 (INVALID for one beyond float32, and for a whole number that float32 lacks), and to
+ * int64 (INVALID for a float that is not a whole number or is out of range). */
 graphi_status npy_to_f32(const char *where, const struct npy *array, float *out);
 graphi_status npy_to_i64(const char *where, const struct npy *array, int64_t *out);
 
