@@ -274,6 +274,25 @@ static void sums_begin_with_their_like(void **state)
     }
 }
 
+/* Who set it by hand would have it taken for an operand of a pair, by every pass that puts products together. */
+static void bases_set_by_hand_stay(void **state)
+{
+    const graphi_attribute base = {.name = "base", .type = GRAPHI_INT, .i = 1};
+    graphi_graph *g = new_graph(), *b;
+    graphi_value x = input(g, "x", 0, ROWS), y = input(g, "x", 1, ROWS), z[4];
+    for (int i = 0; i < 4; i++) { /* by one weight, of one input, and a sum */
+        const graphi_value in[] = {i == 1 ? y : x, weight(g, "w", i), input(g, "z", i, ROWS)};
+        z[i] = graphi_op(g, "matmul", 3, i == 1 ? (graphi_value[]){y, graphi_find(g, "w0"), in[2]} : in, 1, &base);
+        output(g, "y", i, graphi_mul(g, z[i], number(g, 0.1f)));
+    }
+    output(g, "sum", 0, graphi_add(g, graphi_op(g, "matmul", 3, (graphi_value[]){x, graphi_find(g, "w2"), y}, 1, &base),
+                                   times(g, y, graphi_find(g, "w3"))));
+    b = rewritten(g, (struct pass_options){.isa = ISA_PLAIN, .cores = FEW, .disable = "+merge"});
+    same_results(g, b, 1e-6, "products with a base");
+    graphi_graph_destroy(b);
+    graphi_graph_destroy(g);
+}
+
 static int products_of_plan(graphi_machine *machine, const char *disable)
 {
     graphi_graph *g = unrolled(false, false);
@@ -305,7 +324,7 @@ int main(void)
         cmocka_unit_test(updates_are_waited_for), cmocka_unit_test(neighbours_are_not_copied),
         cmocka_unit_test(batches_follow_each_other),
         cmocka_unit_test(limits),                 cmocka_unit_test(plans_know_the_cores),
-        cmocka_unit_test(sums_begin_with_their_like),
+        cmocka_unit_test(sums_begin_with_their_like), cmocka_unit_test(bases_set_by_hand_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -268,6 +268,43 @@ static void what_was_asked_for_stays(void **state)
     graphi_graph_destroy(g);
 }
 
+/* It would compile them from a graph that has become another's: a tuned plan for inference was one that trains. */
+static void additions_are_in_later_plans_alone(void **state)
+{
+    graphi_graph *g;
+    graphi_plan *plan, *tuned, *there;
+    graphi_machine *other;
+    graphi_state *s;
+    check_ok(graphi_graph_create(&g));
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){4, 8});
+    graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){8, 8},
+                                      &(graphi_initializer){.kind = GRAPHI_INIT_GLOROT_UNIFORM});
+    graphi_value loss = graphi_reduce_mean(g, graphi_square(g, graphi_matmul(g, x, w, 0, 0)), NULL, 0, 0);
+    graphi_output(g, "loss", loss);
+    check_ok(graphi_state_create(g, 1, &s));
+    plan = compile(g, rounding_with(0, 0), true);
+    const int32_t tasks = plan->compiled->tasks;
+    check_ok(graphi_minimize(g, loss, &(graphi_optimizer){.learning_rate = graphi_constant(g, GRAPHI_F32, 0, NULL,
+                                                                                           &(float){0.1f})}));
+    check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.05}, &tuned));
+    assert_int_equal(tuned->compiled->tasks, tasks);
+    assert_false(tuned->compiled->updates);
+    assert_non_null(strstr(tuned->why.data, "added to since"));
+    check_ok(graphi_machine_load("machines/xeon-phi-7250.json", &other));
+    check_ok(graphi_plan_profile(plan, s, &(graphi_profile_options){.machine = other}, &there));
+    assert_int_equal(there->compiled->tasks, tasks);
+    graphi_plan_destroy(there);
+    graphi_matmul(g, x, x, 0, 0); /* a mistake in what is added is none of this plan */
+    check_ok(graphi_plan_profile(plan, s, &(graphi_profile_options){.machine = other}, &there));
+    assert_int_equal(there->compiled->tasks, tasks);
+    graphi_plan_destroy(there);
+    graphi_plan_destroy(tuned);
+    graphi_plan_destroy(plan);
+    graphi_state_destroy(s);
+    graphi_graph_destroy(g);
+    graphi_machine_destroy(other);
+}
+
 static bool at_once(void *context)
 {
     return true;
@@ -338,6 +375,7 @@ int main(void)
         cmocka_unit_test(forms_are_chosen_anew),
         cmocka_unit_test(stored_forms_need_permission),
         cmocka_unit_test(what_was_asked_for_stays),
+        cmocka_unit_test(additions_are_in_later_plans_alone),
         cmocka_unit_test(the_search_stops_when_asked),
         cmocka_unit_test(lists_of_forms_are_checked),
     };

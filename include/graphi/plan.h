@@ -86,7 +86,8 @@ typedef struct graphi_plan_options {
     /* Most that fast convolutions may err, in errors of the direct algorithm (docs/kernels.md); 0: the default, 4; 8
      * with bfloat16: 4 leaves 3x3 convolutions a third slower. */
     double conv_error;
-    /* Tuning also tries forms that round otherwise (docs/profiler.md), and stored ones may be loaded. */
+    /* Tuning also tries forms that round otherwise (docs/profiler.md), and stored ones may be loaded. It compiles them
+     * from the graph, so nobody adds to it meanwhile; it tries none where something was added since. */
     bool allow_rounding;
     graphi_streaming streaming; /* of which results: types.h */
     bool check_numerics;        /* every run checks each operation's results for NaN and infinities */

@@ -106,8 +106,9 @@ typedef struct graphi_profile_options {
 } graphi_profile_options;
 
 /* Measures all classes and returns the plan with the measured times, the caller's, its setting unchanged (chosen anew
- * for another machine). Inputs, state and threads as in graphi_plan_tune; options NULL: the defaults. Errors, *out
- * untouched: UNSUPPORTED, a plan for a described machine; as graphi_plan_tune; what `between` gave. */
+ * for another machine, for which the graph is compiled again unless something was added to it since). Inputs, state and
+ * threads as in graphi_plan_tune; options NULL: the defaults. Errors, *out untouched: UNSUPPORTED, a plan for a
+ * described machine; as graphi_plan_tune; what `between` gave. */
 GRAPHI_API graphi_status graphi_plan_profile(const graphi_plan *plan, graphi_state *state,
                                              const graphi_profile_options *options, graphi_plan **out);
 

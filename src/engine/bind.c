@@ -111,13 +111,7 @@ static uint64_t form_key(const struct compiled *c, const struct bound *bound, ui
         hash = hash_u64(hash, (uint64_t)in->offset);
     }
     hash = hash_u64(hash, (uint64_t)c->options.precision);
-    for (int i = 0; i < node->attributes; i++) {
-        const graphi_attribute *a = &node->attribute[i];
-        hash = hash_u64(hash_u64(hash, (uint64_t)a->i), (uint64_t)(int64_t)(a->f * 4096));
-        for (int k = 0; k < a->count; k++)
-            hash = hash_u64(hash, (uint64_t)a->ints[k]);
-    }
-    return hash;
+    return graph_hash_attributes(hash, node);
 }
 
 /* What the form of node's inputs will be known by, here and in the state. */

@@ -445,6 +445,11 @@ graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *mach
     return status;
 }
 
+bool plan_source_unchanged(const struct compiled *compiled)
+{
+    return compiled->source->status == GRAPHI_OK && graph_hash(compiled->source) == compiled->graph_hash;
+}
+
 graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine *machine,
                                  const graphi_plan_options *options, graphi_plan **out)
 {

@@ -193,6 +193,9 @@ graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted);
 graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *machine, const graphi_plan_options *options,
                            uint32_t rounding, graphi_plan **out);
 
+/* Is the graph what it was? Others of its plans are compiled from it anew; what was added since is in none of them. */
+bool plan_source_unchanged(const struct compiled *compiled);
+
 /* A plan over `compiled` (takes a further reference) for `machine`, with curves copied from `curves`, or estimated when
  * NULL. */
 graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,

@@ -222,7 +222,8 @@ static bool renumber(const struct compiled *from, const struct cost_curve *curve
     return all;
 }
 
-/* Compiled for that machine, so that memory orders what its cores would: as a plan with estimated times is. */
+/* Compiled for that machine, so that memory orders what its cores would: as a plan with estimated times is. What was
+ * added to the graph since is not in it: then the compiled form stays. */
 static graphi_status plan_elsewhere(const graphi_plan *plan, const graphi_machine *machine,
                                     const struct cost_curve *curves, graphi_plan **out)
 {
@@ -230,6 +231,8 @@ static graphi_status plan_elsewhere(const graphi_plan *plan, const graphi_machin
     const graphi_setting any = {.policy = plan->setting.policy};
     graphi_plan_options options = c->options;
     graphi_plan *there;
+    if (!plan_source_unchanged(c))
+        return plan_over(c, machine, curves, true, &any, out);
     options.setting = (graphi_setting){0};
     options.isa = isa_name(c->isa);
     graphi_status status = plan_compile(c->source, machine, &options, c->rounding, &there);

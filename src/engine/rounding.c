@@ -227,6 +227,10 @@ graphi_status rounding_search(const graphi_plan *plan, const graphi_state *state
                               graphi_plan **better, struct text *why)
 {
     struct entrant entrants[2] = {{0}};
+    if (!plan_source_unchanged(plan->compiled)) {
+        text_add(why, "forms that round otherwise: left, for the graph was added to since the plan was made\n");
+        return GRAPHI_OK;
+    }
     struct search *s = mem_zalloc(sizeof *s);
     if (!s)
         return fail_memory("tuning", sizeof *s);

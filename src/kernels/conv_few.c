@@ -262,7 +262,7 @@ static void pack_panel(const struct few *g, const struct kernel_call *call, int6
                   results = g->result_c, tap = g->source_c * results;
     float *target = (float *)call->workspace + first * g->source_c;
     if (g->backward) {
-        pack_block(w + first * g->source_c, g->source_c, true, g->source_c, (int)cols, false, target);
+        pack_block(w + first * g->source_c, g->source_c, true, g->source_c, (int)cols, NULL, target);
         return;
     }
     for (int64_t source = 0; source < g->source_c; source++) {

@@ -41,7 +41,8 @@ struct gather {
     struct conv_axis axis_y, axis_x;
     struct epilogue epilogue;
     micro_function micro;
-    bool backward, pairs, pack, convert, merge; /* merge: the taps of a window row are one segment */
+    const struct pair_functions *round;         /* NULL: floats */
+    bool backward, pack, convert, merge;        /* merge: the taps of a window row are one segment */
     bool in_line;                               /* 1 x 1: pixels of the source lie as densely as those of the result */
     int64_t source_c, result_c;                 /* channels of a group */
     int64_t depth;                              /* elements of a group and source pixel: source_c, or pairs */
@@ -74,8 +75,8 @@ static void convert_unit(const struct gather *g, const struct kernel_call *call,
     const float *source = (const float *)call->in[0].data + begin * ld;
     uint32_t *target = (uint32_t *)((char *)call->workspace + g->source_at) + begin * g->source_ld;
     for (int64_t group = 0; group < g->s.groups; group++)
-        pack_row_pairs(source + group * g->source_c, ld, end - begin, g->source_c, target + group * g->depth,
-                       g->source_ld);
+        pack_row_pairs(source + group * g->source_c, ld, end - begin, g->source_c, g->round,
+                       target + group * g->depth, g->source_ld);
 }
 
 static void prepare_share(const struct gather *g, const struct kernel_call *call, int share)
@@ -391,12 +392,12 @@ static void size_up(struct gather *g, const struct conv_spec *spec, enum isa isa
     g->backward = spec->direction == CONV_BACKWARD_DATA;
     g->axis_y = conv_axis_y(s, g->backward);
     g->axis_x = conv_axis_x(s, g->backward);
-    g->pairs = spec->multiplicands == GRAPHI_BF16;
+    g->round = spec->multiplicands == GRAPHI_BF16 ? pair_functions(isa) : NULL;
     bool rounded = g->backward ? spec->rounded_y : spec->rounded_x;
-    g->convert = g->pairs && !rounded;
+    g->convert = g->round && !rounded;
     g->source_c = (g->backward ? s->k : s->c) / s->groups;
     g->result_c = (g->backward ? s->c : s->k) / s->groups;
-    g->depth = pair_rows(g->source_c, g->pairs);
+    g->depth = pair_rows(g->source_c, g->round);
     g->source_ld = g->convert ? g->depth * s->groups : (g->backward ? s->ldy : s->ldx) / (rounded ? 2 : 1);
     g->result_ld = g->backward ? s->ldx : s->ldy;
     g->result_h = g->axis_y.result;
@@ -454,7 +455,7 @@ static void describe(const struct gather *g, struct kernel *kernel, size_t bytes
                               .workspace = g->weights_at + weight_bytes, .phases = 1};
     kernel->flops = 2 * weights * (double)(s->n * s->oh * s->ow);
     kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) + weights);
-    if (g->pairs && !g->convert)
+    if (g->round && !g->convert)
         kernel->bytes -= 2 * (double)(g->source_pixels * g->source_c * s->groups);
     bool prepare = g->pack_units + g->convert_units > 0;
     kernel->phases = prepare ? 2 : 1;
@@ -487,7 +488,7 @@ graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struc
     mem_free(runs);
     g->in_line = g->taps == 1 && g->regions == 1 && g->region->dense && g->source_plane == g->result_h * g->result_w &&
                  g->source_ld == g->depth;
-    g->micro = micro_kernel(isa, g->pairs);
+    g->micro = micro_kernel(isa, g->round);
     cut(g);
     g->weights_at = g->convert ? (size_t)divide_up(4 * g->source_pixels * g->source_ld, 64) * 64 : 0;
     describe(g, kernel, bytes);

@@ -67,7 +67,8 @@ struct conv_axis conv_axis_x(const struct conv_shape *s, bool backward);
 struct conv_packing {
     struct conv_form form;
     const struct winograd_scheme *scheme; /* NULL: direct */
-    bool backward, pairs;
+    const struct pair_functions *round;   /* NULL: floats */
+    bool backward;
     int64_t source_c, result_c; /* channels of a group */
     int64_t depth;              /* rows of a tap: source_c, or pairs */
     int64_t taps, width, panels;

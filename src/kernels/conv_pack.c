@@ -13,13 +13,13 @@
 #include "base/status.h"
 #include "kernels/conv_internal.h"
 #include "kernels/pack.h"
+#include "kernels/shares.h"
 
 /* MANY_TILES and LARGE_FORM weigh memory against time: `graphi bench inference googlenet --size small` shows both. */
 enum {
     WEIGHT_ROWS = 8 /* source channels transformed at a time */,
     TAPS_MAX = 36,
     PAIR_POINTS_MAX = 36,
-    PACK_SHARES = 64,
     MANY_TILES = 32,
     LARGE_FORM = 1 << 20 /* bytes */
 };
@@ -47,10 +47,11 @@ bool conv_winograd_pairs(const struct conv_spec *spec, enum conv_algorithm algor
 void conv_packing_init(const struct conv_form *form, enum isa isa, struct conv_packing *p)
 {
     *p = (struct conv_packing){.form = *form, .backward = form->direction == CONV_BACKWARD_DATA,
-                               .pairs = form->multiplicands == GRAPHI_BF16, .taps = form->kh * form->kw};
+                               .round = form->multiplicands == GRAPHI_BF16 ? pair_functions(isa) : NULL,
+                               .taps = form->kh * form->kw};
     p->source_c = (p->backward ? form->k : form->c) / form->groups;
     p->result_c = (p->backward ? form->c : form->k) / form->groups;
-    p->depth = pair_rows(p->source_c, p->pairs);
+    p->depth = pair_rows(p->source_c, p->round);
     p->width = panel_width(p->result_c);
     p->panels = panel_count(p->result_c);
     if (form->algorithm == CONV_DIRECT) {
@@ -109,18 +110,17 @@ static int64_t tap_at(const struct conv_packing *p, int64_t unit, int64_t *sourc
 static void pack_tap(const struct conv_packing *p, const float *w, char *target, int64_t unit)
 {
     int64_t from, to, width = tap_at(p, unit, &from, &to);
-    pack_block(w + from, p->form.k, p->backward, p->source_c, (int)width, p->pairs, target + 4 * to);
+    pack_block(w + from, p->form.k, p->backward, p->source_c, (int)width, p->round, target + 4 * to);
 }
 
 /* Rows' points [point][row][width] to pairs of rows, `plane` pairs between points. */
-static void pair_points(const float *points, int64_t count, int64_t rows, int64_t width, uint32_t *target,
-                        int64_t plane)
+static void pair_points(const struct pair_functions *round, const float *points, int64_t count, int64_t rows,
+                        int64_t width, uint32_t *target, int64_t plane)
 {
-    const struct pair_functions *functions = pair_functions(isa_detect());
     for (int64_t point = 0; point < count; point++)
         for (int64_t r = 0; r < rows; r += 2) {
             const float *low = points + (point * rows + r) * width;
-            functions->interleave(low, low + width, width, target + point * plane + r / 2 * width);
+            round->interleave(low, low + width, width, target + point * plane + r / 2 * width);
         }
 }
 
@@ -135,18 +135,18 @@ static void transform_rows(const struct conv_packing *p, const float *w, float *
     for (int tap = 0; tap < p->taps; tap++) {
         const float *part = w + (p->backward ? p->taps - 1 - tap : tap) * p->form.c * k;
         part += p->backward ? first * k + from : from * k + first;
-        pack_block(part, k, p->backward, rows, width, false, taps + tap * rows * width);
+        pack_block(part, k, p->backward, rows, width, NULL, taps + tap * rows * width);
     }
-    float *u = target + points * points * p->depth * first + from / (p->pairs ? 2 : 1) * width;
-    int64_t plane = p->pairs ? rows * width : p->source_c * width + pad;
+    float *u = target + points * points * p->depth * first + from / (p->round ? 2 : 1) * width;
+    int64_t plane = p->round ? rows * width : p->source_c * width + pad;
     for (int64_t r = 0; r < rows; r++) {
         struct winograd_source source = {.source = taps + r * width, .row = side * rows * width, .pixel = rows * width,
                                          .y1 = side, .x1 = side, .channels = width,
-                                         .v = (p->pairs ? whole : u) + r * width, .plane = plane};
+                                         .v = (p->round ? whole : u) + r * width, .plane = plane};
         p->scheme->tap(&source);
     }
-    if (p->pairs)
-        pair_points(whole, points * points, rows, width, (uint32_t *)u, p->depth * width + pad);
+    if (p->round)
+        pair_points(p->round, whole, points * points, rows, width, (uint32_t *)u, p->depth * width + pad);
 }
 
 void conv_packing_unit(const struct conv_packing *p, const float *w, void *target, int64_t unit)
@@ -229,10 +229,10 @@ graphi_status conv_pack_bind(const struct conv_form *form, enum isa isa, struct 
                     (long long)form->groups, (int)form->algorithm);
     struct pack_params p = {0};
     conv_packing_init(form, isa, &p.packing);
-    p.shares = (int)least(p.packing.units, PACK_SHARES);
+    p.shares = clamp_shares(p.packing.units);
     struct kernel like = {.name = "conv_pack",
                           .run = pack_run,
-                          .undo = p.packing.scheme || p.packing.pairs ? NULL : pack_undo,
+                          .undo = p.packing.scheme || p.packing.round ? NULL : pack_undo,
                           .shares = {p.shares},
                           .bytes = 4.0 * (double)(form->kh * form->kw * (form->c / form->groups) * form->k) +
                                    (double)p.packing.bytes};

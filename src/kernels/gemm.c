@@ -53,7 +53,7 @@ struct gemm {
     struct batch batch;
     struct epilogue epilogue;
     micro_function micro;
-    bool pairs16;   /* bfloat16 pairs */
+    const struct pair_functions *round; /* to bfloat16 pairs; NULL: floats */
     bool convert_a; /* A is rounded into the workspace */
     bool pack_b;    /* B is packed into the workspace */
     bool pack_late; /* and each panel just before its one tile, by whom multiplies */
@@ -119,10 +119,10 @@ static void convert_unit(const struct gemm *g, const struct kernel_call *call, i
     const float *a = (const float *)call->in[2 * pair].data + batch_along(&g->batch, g->batch.a.stride, batch);
     char *target = (char *)call->workspace + p->a_at + (size_t)copy * g->batch.a.bytes;
     if (!g->spec.trans_a)
-        pack_row_pairs(a + first * p->lda, p->lda, rows, k, (uint32_t *)target + first * pair_rows(k, true),
-                       pair_rows(k, true));
+        pack_row_pairs(a + first * p->lda, p->lda, rows, k, g->round,
+                       (uint32_t *)target + first * pair_rows(k, true), pair_rows(k, true));
     else /* k x m: pairs of rows; each block of columns dense by itself */
-        pack_block(a + first, p->lda, false, k, (int)rows, true, (uint32_t *)target + first * pair_rows(k, true));
+        pack_block(a + first, p->lda, false, k, (int)rows, g->round, (uint32_t *)target + first * pair_rows(k, true));
 }
 
 /* Where B's panel from column `col` on begins as it is stored. */
@@ -137,7 +137,7 @@ static void pack_panel(const struct gemm *g, const struct kernel_call *call, int
                        char *target)
 {
     pack_block(panel_source(g, call, batch, col, pair), g->pair[pair].ldb, g->spec.trans_b, k_of(g, call, pair),
-               (int)least(g->spec.n - col, g->width), g->pairs16, target);
+               (int)least(g->spec.n - col, g->width), g->round, target);
 }
 
 /* Packs one panel of op(B). */
@@ -151,7 +151,7 @@ static void pack_unit(const struct gemm *g, const struct kernel_call *call, int6
     const struct pair *p = &g->pair[pair];
     const int64_t first = panel * g->width;
     char *target = (char *)call->workspace + p->b_at + (size_t)copy * g->batch.b.bytes;
-    pack_panel(g, call, batch, first, pair, target + 4 * first * pair_rows(k_of(g, call, pair), g->pairs16));
+    pack_panel(g, call, batch, first, pair, target + 4 * first * pair_rows(k_of(g, call, pair), g->round));
 }
 
 static void prepare_share(const struct gemm *g, const struct kernel_call *call, int share)
@@ -184,7 +184,7 @@ struct operands {
 static struct operands operands_of(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int pair)
 {
     const struct pair *p = &g->pair[pair];
-    struct operands o = {.k = pair_rows(k_of(g, call, pair), g->pairs16)};
+    struct operands o = {.k = pair_rows(k_of(g, call, pair), g->round)};
     if (!g->convert_a) {
         o.a = (const char *)((const float *)call->in[2 * pair].data +
                              batch_along(&g->batch, g->batch.a.stride, t->batch));
@@ -337,7 +337,7 @@ static int64_t total_steps(const struct gemm *g, const struct kernel_call *call)
 {
     int64_t total = 0;
     for (int pair = 0; pair < g->pair_count; pair++)
-        total += pair_rows(k_of(g, call, pair), g->pairs16);
+        total += pair_rows(k_of(g, call, pair), g->round);
     return total;
 }
 
@@ -509,7 +509,7 @@ static size_t lay_out(struct gemm *g)
             a_bytes += (size_t)divide_up(4 * g->spec.m * pair_rows(pair->k, true), 64) * 64;
         const int64_t columns = g->pack_late ? g->width : g->spec.n;
         if (g->pack_b)
-            b_bytes += (size_t)divide_up(4 * columns * pair_rows(pair->k, g->pairs16), 64) * 64;
+            b_bytes += (size_t)divide_up(4 * columns * pair_rows(pair->k, g->round), 64) * 64;
     }
     g->batch.a.bytes = a_bytes;
     g->batch.b.bytes = b_bytes;
@@ -526,11 +526,11 @@ static void cut(struct gemm *g, enum isa isa)
     double total_k = 0;
     for (int p = 0; p < g->pair_count; p++)
         total_k += (double)g->pair[p].k;
-    int64_t rows_of_k = (int64_t)(g->pairs16 ? (total_k + 1) / 2 : total_k);
+    int64_t rows_of_k = (int64_t)(g->round ? (total_k + 1) / 2 : total_k);
     const int64_t trans_bytes = level_2_part(TRANS_BYTES, isa);
-    g->micro = micro_kernel(isa, g->pairs16);
-    g->convert_a = g->pairs16;
-    g->pack_b = !s->packed_b && (s->trans_b || g->pairs16);
+    g->micro = micro_kernel(isa, g->round);
+    g->convert_a = g->round;
+    g->pack_b = !s->packed_b && (s->trans_b || g->round);
     g->width = panel_width(s->n);
     g->panels = panel_count(s->n);
     g->batch = batch_of(s);
@@ -577,7 +577,7 @@ graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kerne
     g->spec.epilogue = (struct epilogue_spec){0};
     g->spec.rows_per_row += !spec->rows_per_row;
     g->pair_count = spec->pairs;
-    g->pairs16 = spec->multiplicands == GRAPHI_BF16;
+    g->round = spec->multiplicands == GRAPHI_BF16 ? pair_functions(isa) : NULL;
     double total_k = 0;
     for (int p = 0; p < spec->pairs; p++) {
         g->pair[p] = (struct pair){.k = spec->k[p], .lda = spec->lda[p], .ldb = spec->packed_b ? 0 : spec->ldb[p]};

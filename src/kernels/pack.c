@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "kernels/gemm.h"
+#include "kernels/shares.h"
 #include "kernels/square.h"
 
 enum { TRANSPOSE_STEP = 16 };
@@ -65,14 +66,14 @@ static void pack_transposed(const float *source, int64_t ld, int64_t k, int widt
     }
 }
 
-static void pack_pairs(const float *source, int64_t row_step, int64_t col_step, int64_t k, int width, uint32_t *target)
+static void pack_pairs(const float *source, int64_t row_step, int64_t col_step, int64_t k, int width,
+                       const struct pair_functions *round, uint32_t *target)
 {
-    const struct pair_functions *functions = pair_functions(isa_detect());
     for (int64_t r = 0; col_step == 1 && r < k; r += 2, target += width) {
         if (r + 1 < k)
-            functions->interleave(source + r * row_step, source + (r + 1) * row_step, width, target);
+            round->interleave(source + r * row_step, source + (r + 1) * row_step, width, target);
         else
-            functions->single(source + r * row_step, width, target);
+            round->single(source + r * row_step, width, target);
     }
     for (int64_t r = 0; col_step != 1 && r < k; r += 2, target += width) {
         const float *low = source + r * row_step;
@@ -81,10 +82,11 @@ static void pack_pairs(const float *source, int64_t row_step, int64_t col_step, 
     }
 }
 
-void pack_block(const float *source, int64_t ld, bool trans, int64_t k, int width, bool pairs, void *target)
+void pack_block(const float *source, int64_t ld, bool trans, int64_t k, int width, const struct pair_functions *round,
+                void *target)
 {
-    if (pairs)
-        pack_pairs(source, trans ? 1 : ld, trans ? ld : 1, k, width, target);
+    if (round)
+        pack_pairs(source, trans ? 1 : ld, trans ? ld : 1, k, width, round, target);
     else if (trans)
         pack_transposed(source, ld, k, width, target);
     else
@@ -101,11 +103,11 @@ void unpack_block(const float *packed, int64_t ld, bool trans, int64_t k, int wi
                 source[c * ld + r] = packed[r * width + c];
 }
 
-void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint32_t *target, int64_t target_ld)
+void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, const struct pair_functions *round,
+                    uint32_t *target, int64_t target_ld)
 {
-    const struct pair_functions *functions = pair_functions(isa_detect());
     for (int64_t r = 0; r < m; r++, source += ld, target += target_ld)
-        functions->neighbours(source, k, target);
+        round->neighbours(source, k, target);
 }
 
 /* --- the kernel --- */
@@ -113,7 +115,8 @@ void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint3
 struct pack_params {
     int64_t k, n, part, ld; /* part: columns of one source */
     int width, panels, shares;
-    bool trans, pairs;
+    bool trans;
+    const struct pair_functions *round; /* NULL: floats */
 };
 
 /* Where a panel begins: its columns and those before it lie in one source. */
@@ -128,13 +131,13 @@ static struct panel panel_at(const struct pack_params *p, const struct kernel_ca
     int64_t first = panel * p->width;
     float *source = call->in[first / p->part].data;
     return (struct panel){.source = source ? source + first % p->part * (p->trans ? p->ld : 1) : NULL,
-                          .target = (char *)call->out[0].data + 4 * first * pair_rows(p->k, p->pairs),
+                          .target = (char *)call->out[0].data + 4 * first * pair_rows(p->k, p->round),
                           .width = (int)least(p->n - first, p->width)};
 }
 
 static void pack_panel(const struct pack_params *p, struct panel panel)
 {
-    pack_block(panel.source, p->ld, p->trans, p->k, panel.width, p->pairs, panel.target);
+    pack_block(panel.source, p->ld, p->trans, p->k, panel.width, p->round, panel.target);
 }
 
 static void unpack_panel(const struct pack_params *p, struct panel panel)
@@ -175,7 +178,6 @@ graphi_status gemm_pack_bind(int sources, int64_t k, int64_t part, int64_t ld, b
                              enum isa isa, struct kernel *kernel)
 {
     const int64_t n = sources * part;
-    (void)isa; /* copying has one form */
     if (packed != GRAPHI_F32 && packed != GRAPHI_BF16)
         return fail(GRAPHI_UNSUPPORTED, "pack", "found packed element type %s, expected float32 or bfloat16",
                     graphi_dtype_name(packed));
@@ -194,11 +196,11 @@ graphi_status gemm_pack_bind(int sources, int64_t k, int64_t part, int64_t ld, b
                             .width = panel_width(n),
                             .panels = (int)panel_count(n),
                             .trans = trans,
-                            .pairs = packed == GRAPHI_BF16};
-    p.shares = p.panels > 64 ? 64 : p.panels < 1 ? 1 : p.panels;
+                            .round = packed == GRAPHI_BF16 ? pair_functions(isa) : NULL};
+    p.shares = clamp_shares(p.panels);
     double written = (double)(gemm_packed_count(k, n, packed) * (int64_t)graphi_dtype_size(packed));
     struct kernel like = {
         .name = "pack", .run = pack_run, .shares = {p.shares}, .bytes = 4.0 * (double)k * (double)n + written,
-        .undo = p.pairs ? NULL : pack_undo};
+        .undo = p.round ? NULL : pack_undo};
     return kernel_make(like, &p, sizeof p, kernel);
 }

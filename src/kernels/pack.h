@@ -27,16 +27,6 @@ static inline int64_t pair_rows(int64_t k, bool pairs)
 /* Round to nearest, ties to even; NaN stays NaN. */
 uint16_t bf16_round(float value);
 
-/* Packs one k x width block of op(B) whose element (r, c) is source[r * ld + c], or source[c * ld + r] when `trans`,
- * into dense rows of `width` elements at `target` (float, or uint32_t pairs). */
-void pack_block(const float *source, int64_t ld, bool trans, int64_t k, int width, bool pairs, void *target);
-
-/* The block as it was: pack_block without pairs, undone. */
-void unpack_block(const float *packed, int64_t ld, bool trans, int64_t k, int width, float *source);
-
-/* Rows of A (m x k, contiguous in k) as pairs along k: target[r * target_ld + i]. */
-void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, uint32_t *target, int64_t target_ld);
-
 /* Rounding to pairs (isa/pairs.c); every instruction set gives the same bits. */
 struct pair_functions {
     void (*interleave)(const float *low, const float *high, int64_t count, uint32_t *out); /* (low[i], high[i]) */
@@ -47,5 +37,17 @@ struct pair_functions {
     bool (*finite)(const uint32_t *pairs, int64_t count); /* no NaN, no infinity */
 };
 const struct pair_functions *pair_functions(enum isa isa);
+
+/* Packs one k x width block of op(B) whose element (r, c) is source[r * ld + c], or source[c * ld + r] when `trans`,
+ * into dense rows of `width` elements at `target`: floats, or uint32_t pairs that `round` makes (NULL: floats). */
+void pack_block(const float *source, int64_t ld, bool trans, int64_t k, int width, const struct pair_functions *round,
+                void *target);
+
+/* The block as it was: pack_block without pairs, undone. */
+void unpack_block(const float *packed, int64_t ld, bool trans, int64_t k, int width, float *source);
+
+/* Rows of A (m x k, contiguous in k) as pairs along k: target[r * target_ld + i]. */
+void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, const struct pair_functions *round,
+                    uint32_t *target, int64_t target_ld);
 
 #endif

@@ -36,7 +36,7 @@ static int mergeable(const graphi_graph *graph, const struct node *node)
     if (conv)
         return attr_int(node, "groups") == 1 && attr_ints(node, "pool", &program) == 0 &&
                is_weight(graph, node->input[1], 4);
-    if (attr_int(node, "packed_b") || attr_int(node, "trans_a"))
+    if (attr_int(node, "packed_b") || attr_int(node, "trans_a") || attr_int(node, "base"))
         return 0;
     int pairs = (int)attr_int(node, "pairs");
     for (int p = 0; p < pairs; p++)

@@ -67,7 +67,8 @@ static const struct node *product(const struct summer *s, int32_t value, const s
         return NULL;
     if (is_column_sum(s, node))
         return node;
-    if (!is_kind(node, "matmul") || attr_int(node, "packed_b") || attr_ints(node, "program", &program))
+    if (!is_kind(node, "matmul") || attr_int(node, "packed_b") || attr_int(node, "base") ||
+        attr_ints(node, "program", &program))
         return NULL;
     int a = graph_value(s->graph, node->input[0])->type.rank, b = graph_value(s->graph, node->input[1])->type.rank;
     bool transposed = attr_int(node, "trans_a") != 0;

@@ -41,7 +41,10 @@ static int any_input(graphi_graph *graph, struct bytes *b, int i, int64_t symbol
     if (rank && take(b, 8) == 0)
         dims[0] = symbol;
     snprintf(name, sizeof name, "x%d", i);
-    return graphi_input(graph, name, dtypes[take(b, 10)], rank, dims);
+    const graphi_dtype dtype = dtypes[take(b, 10)];
+    if (take(b, 4) == 0 && !(rank && dims[0] == symbol)) /* passes put together what weights have in common */
+        return graphi_parameter(graph, name, dtype, rank, dims, NULL);
+    return graphi_input(graph, name, dtype, rank, dims);
 }
 
 /* A value like the first input, so that operations which want equal shapes get them often. */
@@ -75,7 +78,7 @@ static void feed(graphi_graph *graph, graphi_run *run, int inputs)
         char name[16];
         snprintf(name, sizeof name, "x%d", i);
         graphi_value v = graphi_find(graph, name);
-        if (v >= 0 && graphi_run_set(run, name, zeros, (size_t)type_bytes(&graph_value(graph, v)->type)))
+        if (v >= 0 && graph_value(graph, v)->kind == VALUE_INPUT && graphi_run_set(run, name, zeros, (size_t)type_bytes(&graph_value(graph, v)->type)))
             abort();
     }
 }
