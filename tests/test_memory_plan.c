@@ -341,14 +341,14 @@ static void parts_cost_edges_once(void **state)
 {
     static struct branches b;
     branches_create(&b);
-    assert_in_range(serial_edges(&b.problem, 2 * planner_rounded(WIDE)), PARTS, 2 * PARTS);
+    assert_in_range(serial_edges(&b.problem, 2 * whole_lines(WIDE)), PARTS, 2 * PARTS);
     struct memory_solution solution;
     assert_int_equal(memory_plan(&b.problem, &solution), GRAPHI_OK);
     assert_int_equal(memory_check(&b.problem, &solution), GRAPHI_OK);
     memory_solution_free(&solution);
     b.value[1] = b.value[3]; /* with the first value: PARTS readers, then PARTS producers */
     b.problem.values = 2;
-    assert_int_equal(serial_edges(&b.problem, 2 * planner_rounded(WIDE)), 0);
+    assert_int_equal(serial_edges(&b.problem, 2 * whole_lines(WIDE)), 0);
 }
 
 /* A value whose last reader may still run is overwritten: planted by sharing bytes by serial order, without edges. The

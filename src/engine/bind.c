@@ -3,6 +3,7 @@
  * convolution of groups, a broadcast that does not fold): the value then gets a dense place in another round of the
  * layout. Every round removes at least one strided value, and seldom is a second round needed. */
 #include "base/hash.h"
+#include "base/number.h"
 #include "base/status.h"
 #include "engine/compile.h"
 #include "graph/op.h"
@@ -165,7 +166,7 @@ static graphi_status add_prepared(struct compiled *c, struct index *forms, struc
     c->packed_bytes += to->bytes;
     if (form.parameter < 0) {
         to->offset = c->constant_bytes;
-        c->constant_bytes += (to->bytes + 63) & ~(int64_t)63;
+        c->constant_bytes += whole_lines(to->bytes);
     }
     return GRAPHI_OK;
 }

@@ -28,8 +28,8 @@ static graphi_status live_maximum(const struct memory_problem *problem, int64_t 
             last = problem->tasks;
         if (!count)
             continue;
-        change[first] += planner_rounded(problem->value[v].bytes);
-        change[last + 1] -= planner_rounded(problem->value[v].bytes);
+        change[first] += whole_lines(problem->value[v].bytes);
+        change[last + 1] -= whole_lines(problem->value[v].bytes);
     }
     int64_t live = 0, most = 0;
     for (int t = 0; t <= problem->tasks; t++) {
@@ -54,7 +54,7 @@ static graphi_status small_limit(const struct memory_problem *problem, int64_t b
     if (!bytes)
         return fail_memory("memory plan", sizeof *bytes * (size_t)problem->values);
     for (int v = 0; v < problem->values; v++)
-        bytes[v] = planner_rounded(problem->value[v].bytes);
+        bytes[v] = whole_lines(problem->value[v].bytes);
     qsort(bytes, (size_t)problem->values, sizeof *bytes, compare_bytes);
     int64_t sum = 0;
     *limit = -1;
@@ -73,7 +73,7 @@ static int64_t apart_bytes(const struct memory_problem *problem, int64_t limit)
 {
     int64_t sum = 0;
     for (int v = 0; v < problem->values; v++)
-        sum += planner_is_apart(problem, v, limit) ? planner_rounded(problem->value[v].bytes) : 0;
+        sum += planner_is_apart(problem, v, limit) ? whole_lines(problem->value[v].bytes) : 0;
     return sum;
 }
 
@@ -91,7 +91,7 @@ static graphi_status write_offsets(const struct planner *p, int64_t used, struct
     for (int v = 0; v < problem->values; v++)
         if (solution->offset[v] < 0) {
             solution->offset[v] = used;
-            used += planner_rounded(problem->value[v].bytes);
+            used += whole_lines(problem->value[v].bytes);
         }
     solution->bytes = used;
     return GRAPHI_OK;
@@ -103,7 +103,7 @@ graphi_status memory_plan(const struct memory_problem *problem, struct memory_so
     struct planner p = {.problem = problem};
     TRY(live_maximum(problem, &solution.live_maximum));
     for (int v = 0; v < problem->values; v++)
-        solution.sum_bytes += planner_rounded(problem->value[v].bytes);
+        solution.sum_bytes += whole_lines(problem->value[v].bytes);
     int64_t target = problem->target ? problem->target : (solution.live_maximum * 115 + 99) / 100;
     int64_t budget = solution.live_maximum / 50, limit = -1;
     budget = budget > 65536 ? budget : 65536;

@@ -63,7 +63,7 @@ static void collect_items(struct planner *p, int64_t limit, const int64_t *start
         if (planner_is_apart(problem, v, limit))
             continue;
         struct item *item = &p->item[p->count++];
-        *item = (struct item){.value = v, .bytes = planner_rounded(problem->value[v].bytes)};
+        *item = (struct item){.value = v, .bytes = whole_lines(problem->value[v].bytes)};
         span_of(p, item, start_ns);
     }
     qsort(p->item, (size_t)p->count, sizeof *p->item, larger_first);

@@ -11,6 +11,7 @@
 #ifndef ENGINE_MEMORY_PLANNER_H
 #define ENGINE_MEMORY_PLANNER_H
 
+#include "base/number.h"
 #include "engine/ancestors.h"
 #include "engine/memory.h"
 
@@ -60,12 +61,11 @@ struct planner {
     struct ancestors ancestors;
 };
 
-static inline int64_t planner_rounded(int64_t bytes) { return (bytes + 63) & ~(int64_t)63; }
 
 /* A value that has bytes of its own whatever the others do: small, or written by nobody. */
 static inline bool planner_is_apart(const struct memory_problem *problem, int value, int64_t limit)
 {
-    return planner_rounded(problem->value[value].bytes) <= limit || !problem->value[value].producers;
+    return whole_lines(problem->value[value].bytes) <= limit || !problem->value[value].producers;
 }
 
 /* The items are the values of more than `limit` bytes, of very many the largest. planner_free() in any case. */

@@ -4,6 +4,7 @@
 
 #include "base/float_mode.h"
 #include "base/hash.h"
+#include "base/number.h"
 #include "base/status.h"
 
 #include <nettle/sha2.h>
@@ -91,7 +92,6 @@ static void *new_array(graphi_state *state, size_t bytes)
     return data;
 }
 
-static size_t line_bytes(size_t bytes) { return (bytes + 63) & ~(size_t)63; }
 
 graphi_status state_reserve(graphi_state *state, size_t bytes)
 {
@@ -172,7 +172,7 @@ graphi_status graphi_state_extend(graphi_state *state, const graphi_graph *graph
         const struct parameter *old = state_parameter(state, value->name);
         TRY(check_known(old, value)); /* all of them before the first is added */
         fresh += !old;
-        bytes += old ? 0 : line_bytes((size_t)type_bytes(&value->type));
+        bytes += old ? 0 : (size_t)whole_lines(type_bytes(&value->type));
     }
     TRY(state_reserve(state, bytes));
     return fresh ? add_parameters(state, graph, fresh) : GRAPHI_OK;
@@ -425,7 +425,7 @@ size_t state_packed_missing(graphi_state *state, const struct form_wanted *wante
     state_lock(state);
     bool there = find_packed(state, wanted) != NULL;
     state_unlock(state);
-    return there ? 0 : line_bytes(wanted->bytes);
+    return there ? 0 : (size_t)whole_lines(wanted->bytes);
 }
 
 graphi_status state_packed(graphi_state *state, const struct form_wanted *wanted, struct packed_form **out)

@@ -4,6 +4,7 @@
  * their readers wait for whoever writes the bytes. A parameter's new content waits for every reader of the old one,
  * through views too. Compile time only, one thread. Usual size: 500 to 5,000 tasks. */
 #include "base/hash.h"
+#include "base/number.h"
 #include "base/status.h"
 #include "engine/compile.h"
 #include "engine/memory.h"
@@ -227,7 +228,7 @@ static void place_inputs(struct compiled *c)
     for (size_t id = 0; id < c->buffers.count; id++)
         if (c->buffers.data[id].kind == BUFFER_INPUT) {
             c->buffers.data[id].offset = c->input_bytes;
-            c->input_bytes += (c->buffers.data[id].bytes + 63) & ~(int64_t)63;
+            c->input_bytes += whole_lines(c->buffers.data[id].bytes);
         }
 }
 

@@ -119,6 +119,12 @@ int64_t conv_row_tiles(int64_t rows, int64_t most)
     return tiles > 1 ? divide_up(tiles, 2) * 2 : tiles;
 }
 
+double conv_traffic(const struct conv_shape *s)
+{
+    return 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) +
+                (double)(s->kh * s->kw * (s->c / s->groups) * s->k));
+}
+
 struct conv_axis conv_axis_y(const struct conv_shape *s, bool backward)
 {
     return (struct conv_axis){backward ? s->h : s->oh, backward ? s->oh : s->h, s->kh, s->stride_h, s->dilation_h,

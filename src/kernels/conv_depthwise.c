@@ -261,7 +261,7 @@ static void describe(struct depthwise *g, enum conv_direction direction, size_t 
     double count = (double)(s->kh * s->kw * s->c), result = (double)(s->n * s->oh * s->ow);
     *kernel = (struct kernel){
         .name = "conv_depthwise", .params = g, .params_bytes = bytes, .phases = 1, .flops = 2 * count * result};
-    kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + result * (double)s->c + count);
+    kernel->bytes = conv_traffic(s);
     const int64_t rows = s->n * g->axis_y.result;
     if (direction != CONV_BACKWARD_WEIGHTS) {
         kernel->name = g->backward ? "conv_depthwise_data" : "conv_depthwise";

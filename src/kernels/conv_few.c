@@ -31,9 +31,6 @@ enum {
     RING_BYTES = 512 << 10, /* half of that cache, */
     RING_MOST = 2 << 20,    /* or more where the lines under one window take it */
     CALL_STEPS = 768,       /* of a call of the micro-kernel */
-    PARTS_WANTED = SHARES_MAX, /* of all images together: one for each of many cores */
-    OVERLAP = 2,            /* a part has at least so many times the lines that the next one makes again, */
-    PIECE_OVERLAP = 16,     /* and where one thread does it for itself */
 };
 
 struct few {
@@ -290,13 +287,9 @@ static graphi_status few_run(const struct kernel_call *call, int phase, int shar
     int64_t part, end;
     if (!share_together(least(call->in[0].rows, g->s.n) * g->parts, g->shares, call->width, share, &part, &end))
         return GRAPHI_OK;
-    for (int64_t next; part < end; part = next) {
-        const int64_t image = part / g->parts;
-        int64_t from, to, none;
-        next = least(end, (image + 1) * g->parts);
-        split_range(g->axis_y.result, (int)g->parts, (int)(part % g->parts), &from, &none);
-        split_range(g->axis_y.result, (int)g->parts, (int)((next - 1) % g->parts), &none, &to);
-        make_part(g, call, image, from, to, ring);
+    while (part < end) {
+        const struct image_lines l = image_lines_next(g->axis_y.result, g->parts, &part, end);
+        make_part(g, call, l.image, l.from, l.to, ring);
     }
     return GRAPHI_OK;
 }
@@ -327,12 +320,12 @@ static void cut(struct few *g, enum isa isa, int threads)
     while (g->lines > 1 && lines_wanted(&g->axis_y, g->lines) * line_bytes > level_2_part(RING_BYTES, isa))
         g->lines = (g->lines + 1) / 2;
     g->ring = lines_wanted(&g->axis_y, g->lines);
-    g->parts = most(least(divide_up(PARTS_WANTED, most(g->s.n, 1)), g->axis_y.result / lines_twice(g, OVERLAP)), 1);
+    g->parts = image_parts(g->s.n, g->axis_y.result, lines_twice(g, PART_OVERLAP));
     g->shares = clamp_shares(g->s.n * g->parts);
     g->slots = share_slots(g->shares, threads);
-    g->slots_at = (size_t)divide_up(4 * g->source_c * g->columns, 64) * 64;
-    g->sums_at = divide_up(g->ring * w * g->columns, 16) * 16;
-    g->slot_bytes = (size_t)divide_up(4 * (g->sums_at + g->axis_x.result * g->result_c), 64) * 64;
+    g->slots_at = whole_lines(4 * g->source_c * g->columns);
+    g->sums_at = round_up(g->ring * w * g->columns, 16);
+    g->slot_bytes = whole_lines(4 * (g->sums_at + g->axis_x.result * g->result_c));
 }
 
 static void describe(const struct few *g, struct kernel *kernel, size_t bytes)
@@ -344,7 +337,7 @@ static void describe(const struct few *g, struct kernel *kernel, size_t bytes)
                               .pieces = clamp_shares(s->n * most(g->axis_y.result / lines_twice(g, PIECE_OVERLAP), 1)),
                               .phases = 2, .shares = {(int)panel_count(g->columns), g->shares}};
     kernel->flops = 2 * weights * (double)(s->n * g->axis_y.source * g->axis_x.source);
-    kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) + weights);
+    kernel->bytes = conv_traffic(s);
 }
 
 graphi_status conv_few_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)

@@ -454,7 +454,7 @@ static void describe(const struct gather *g, struct kernel *kernel, size_t bytes
     *kernel = (struct kernel){.name = g->backward ? "conv_data" : "conv", .run = gather_run, .params_bytes = bytes,
                               .workspace = g->weights_at + weight_bytes, .phases = 1};
     kernel->flops = 2 * weights * (double)(s->n * s->oh * s->ow);
-    kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) + weights);
+    kernel->bytes = conv_traffic(s);
     if (g->round && !g->convert)
         kernel->bytes -= 2 * (double)(g->source_pixels * g->source_c * s->groups);
     bool prepare = g->pack_units + g->convert_units > 0;
@@ -490,7 +490,7 @@ graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struc
                  g->source_ld == g->depth;
     g->micro = micro_kernel(isa, g->round);
     cut(g);
-    g->weights_at = g->convert ? (size_t)divide_up(4 * g->source_pixels * g->source_ld, 64) * 64 : 0;
+    g->weights_at = g->convert ? whole_lines(4 * g->source_pixels * g->source_ld) : 0;
     describe(g, kernel, bytes);
     kernel->params = g;
     return GRAPHI_OK;

@@ -60,6 +60,9 @@ int64_t conv_weight_parts(const struct conv_shape *s, int64_t tiles, int64_t cou
 /* Tiles of at most so many rows, cut by split_range: an even number for the same reason, unless one holds them all. */
 int64_t conv_row_tiles(int64_t rows, int64_t most);
 
+/* Bytes of both images and the weights, float32. */
+double conv_traffic(const struct conv_shape *s);
+
 struct conv_axis conv_axis_y(const struct conv_shape *s, bool backward);
 struct conv_axis conv_axis_x(const struct conv_shape *s, bool backward);
 

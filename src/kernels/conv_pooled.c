@@ -25,10 +25,8 @@ enum {
     BAND_MOST = 4 * BAND_BYTES, /* more would leave it */
     WEIGHTS_MOST = 512 << 10,  /* panels of a direct convolution, which are read once a band: half of that cache */
     FEWEST_PIXELS = 256,       /* of an image */
-    PARTS_WANTED = SHARES_MAX, /* of all images together: one for each of many cores */
-    OVERLAP = 2,               /* a part has at least so many times the rows that it shares with the next */
-    PIECE_OVERLAP = 16,        /* a piece that one thread does for itself: so little is made twice */
-    PIECE_STEPS = 8,           /* and so many times the rows made at a time: of those few are less than all */
+    PIECE_STEPS = 8,           /* a piece has at least so many times the rows made at a time: of those few are less than
+                                  all */
 };
 
 struct pooled {
@@ -141,22 +139,13 @@ static graphi_status pooled_run(const struct kernel_call *call, int phase, int s
                         &end))
         return GRAPHI_OK;
     while (part < end) {
-        const int64_t image = part / p->parts, next = least(end, (image + 1) * p->parts);
-        int64_t from, to, none;
-        split_range(p->pool.shape.oh, (int)p->parts, (int)(part % p->parts), &from, &none);
-        split_range(p->pool.shape.oh, (int)p->parts, (int)((next - 1) % p->parts), &none, &to);
-        pool_part(p, call, image, from, to, scratch);
-        part = next;
+        const struct image_lines l = image_lines_next(p->pool.shape.oh, p->parts, &part, end);
+        pool_part(p, call, l.image, l.from, l.to, scratch);
     }
     return GRAPHI_OK;
 }
 
 /* --- binding --- */
-
-static size_t line_bytes(size_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
 
 /* The kernel of the convolution alone, with y as it lies in the scratch. */
 static graphi_status bind_conv(const struct conv_spec *spec, enum isa isa, struct kernel *conv, struct conv_rows *rows)
@@ -168,8 +157,8 @@ static graphi_status bind_conv(const struct conv_spec *spec, enum isa isa, struc
     alone.shape.ldy = spec->shape.k;
     TRY(conv_bind(&alone, isa, conv));
     *rows = (spec->algorithm == CONV_DIRECT ? conv_gather_rows : conv_winograd_rows)(conv->params);
-    rows->workspace = line_bytes(rows->workspace);
-    rows->scratch = line_bytes(rows->scratch);
+    rows->workspace = whole_lines(rows->workspace);
+    rows->scratch = whole_lines(rows->scratch);
     return GRAPHI_OK;
 }
 
@@ -186,20 +175,17 @@ static size_t band_bytes(const struct conv_shape *s, const struct pool_shape *po
     return sizeof(float) * (size_t)(rows * s->ow * s->k);
 }
 
-static int64_t parts_of_image(const struct pooled *p)
+/* Rows that neighbouring parts both make, with what rounding to tiles adds. */
+static int64_t shared_rows(const struct pooled *p)
 {
-    const struct pool_shape *s = &p->pool.shape;
-    const int64_t shared = s->kh - s->stride_h + p->rows.unit - 1;
-    const int64_t rows = most(OVERLAP * shared, 1);
-    return most(least(divide_up(PARTS_WANTED, most(s->n, 1)), s->oh / divide_up(rows, s->stride_h)), 1);
+    return p->pool.shape.kh - p->pool.shape.stride_h + p->rows.unit - 1;
 }
 
 /* One for each image, more where an image has many rows. */
 static int pieces_of(const struct pooled *p)
 {
     const struct pool_shape *s = &p->pool.shape;
-    const int64_t shared = s->kh - s->stride_h + p->rows.unit - 1;
-    const int64_t rows = most(PIECE_OVERLAP * shared, PIECE_STEPS * p->step);
+    const int64_t rows = most(PIECE_OVERLAP * shared_rows(p), PIECE_STEPS * p->step);
     return clamp_shares(s->n * least(p->parts, most(s->h / rows, 1)));
 }
 
@@ -264,7 +250,7 @@ graphi_status conv_pooled_bind(const struct conv_spec *spec, enum isa isa, struc
     struct epilogue epilogue;
     TRY(epilogue_prepare(&spec->epilogue, isa, &epilogue));
     TRY(bind_conv(spec, isa, &conv, &rows));
-    const size_t own = line_bytes(sizeof(struct pooled) + pool_spans(&pool) * sizeof(struct pool_span));
+    const size_t own = (size_t)whole_lines(sizeof(struct pooled) + pool_spans(&pool) * sizeof(struct pool_span));
     struct pooled *p = mem_zalloc(own + conv.params_bytes);
     if (!p) {
         kernel_fini(&conv);
@@ -279,11 +265,11 @@ graphi_status conv_pooled_bind(const struct conv_spec *spec, enum isa isa, struc
     p->rows = rows;
     p->row = s->ow * s->k;
     p->step = rows_at_a_time(s, &rows);
-    p->parts = parts_of_image(p);
+    p->parts = image_parts(s->n, pool.shape.oh, divide_up(most(PART_OVERLAP * shared_rows(p), 1), pool.shape.stride_h));
     p->last = conv.phases - 1;
     p->shares = clamp_shares(s->n * p->parts);
     p->slots = share_slots(p->shares, spec->threads);
-    p->slot_bytes = rows.scratch + line_bytes(band_bytes(s, &pool.shape, p->step));
+    p->slot_bytes = rows.scratch + (size_t)whole_lines(band_bytes(s, &pool.shape, p->step));
     pool_fill_spans(&p->pool, p->span);
     describe(p, &conv, own + conv.params_bytes, kernel);
     kernel_fini(&conv);

@@ -55,18 +55,15 @@ struct weights {
     int64_t steps;       /* of a call of the micro-kernel */
     int64_t copy_floats; /* of a thread */
     int64_t c_group, k_group;
-    int64_t ldx, ldy;
     int64_t row_tiles;   /* of the rows of one tap, or of one window row */
     int64_t window_rows; /* of a tile, when together */
     int64_t tile_panels; /* of a tile */
     int64_t taps, tap_rows; /* window rows (or all of them at once) when together, else taps; rows of dw of one */
     int64_t width, panels, parts;
     int64_t count;    /* elements of dw */
-    size_t parts_at, slots_at; /* in the workspace */
+    size_t slots_at;  /* in the workspace, behind the parts */
     int slots;
-    int phases;
-    enum { MULTIPLY, REDUCE } phase[2];
-    int shares[2];
+    int shares, reduce_shares;
     int64_t runs;
     struct conv_run run[]; /* of output columns, by the taps that they use */
 };
@@ -75,10 +72,9 @@ struct weights {
 
 static void reduce_share(const struct weights *g, const struct kernel_call *call, int share)
 {
-    const float *parts = (const float *)((const char *)call->workspace + g->parts_at);
     int64_t begin, end;
-    split_range(g->count, g->shares[g->phases - 1], share, &begin, &end);
-    reduce_parts(g->loops, parts, g->count, g->parts, begin, end, call->out[0].data);
+    split_range(g->count, g->reduce_shares, share, &begin, &end);
+    reduce_parts(g->loops, call->workspace, g->count, g->parts, begin, end, call->out[0].data);
 }
 
 /* --- multiplying --- */
@@ -203,15 +199,15 @@ static void add_columns(const struct weights *g, const struct kernel_call *call,
     dy += 4 * (t->group * g->k_group + t->panel * g->width);
     if (!g->asks)
         ahead = 0;
-    const int64_t ahead_x = 4 * ahead * s->stride_h * s->w * g->ldx, ahead_y = 4 * ahead * s->ow * g->ldy;
-    sum->ahead_x = 4 * s->stride_h * s->w * g->ldx;
-    sum->ahead_y = 4 * s->ow * g->ldy;
+    const int64_t ahead_x = 4 * ahead * s->stride_h * s->w * g->s.ldx, ahead_y = 4 * ahead * s->ow * g->s.ldy;
+    sum->ahead_x = 4 * s->stride_h * s->w * g->s.ldx;
+    sum->ahead_y = 4 * s->ow * g->s.ldy;
     int64_t image = lines->begin / s->oh, y = lines->begin % s->oh;
     for (int64_t i = lines->begin; i < lines->end; i++) {
         int64_t line = conv_source(&g->axis_y, y, ty);
         if (line >= 0 && line < s->h) {
-            const char *a = x + 4 * ((image * s->h + line) * s->w + source) * g->ldx;
-            const char *b = dy + 4 * (i * s->ow + first) * g->ldy;
+            const char *a = x + 4 * ((image * s->h + line) * s->w + source) * g->s.ldx;
+            const char *b = dy + 4 * (i * s->ow + first) * g->s.ldy;
             sum->list.soon_a = g->copies ? NULL : a + ahead_x;
             sum->list.soon_b = g->copies ? NULL : b + ahead_y;
             add_segment(g, sum, a, b, columns);
@@ -246,7 +242,7 @@ static void add_down(const struct weights *g, const struct kernel_call *call, co
                      const struct lines *lines, struct sum *sum, int64_t ty, int64_t column, int64_t source)
 {
     const struct conv_shape *s = &g->s;
-    const int64_t line_x = s->w * g->ldx, line_y = s->ow * g->ldy;
+    const int64_t line_x = s->w * g->s.ldx, line_y = s->ow * g->s.ldy;
     const float *x = call->in[0].data, *dy = call->in[1].data;
     int64_t begin, end;
     valid(&g->axis_y, ty, &begin, &end);
@@ -256,13 +252,13 @@ static void add_down(const struct weights *g, const struct kernel_call *call, co
     sum->list.call.ldb = line_y;
     for (int64_t image = lines->begin / s->oh; image < lines->end / s->oh; image++) {
         const int64_t first = image * s->h + conv_source(&g->axis_y, begin, ty);
-        add_segment(g, sum, (const char *)(x + first * line_x + source * g->ldx),
-                    (const char *)(dy + (image * s->oh + begin) * line_y + column * g->ldy + t->panel * g->width),
+        add_segment(g, sum, (const char *)(x + first * line_x + source * g->s.ldx),
+                    (const char *)(dy + (image * s->oh + begin) * line_y + column * g->s.ldy + t->panel * g->width),
                     end - begin);
     }
     finish(g, sum);
-    sum->list.call.step_stride = s->stride_w * g->ldx;
-    sum->list.call.ldb = g->ldy;
+    sum->list.call.step_stride = s->stride_w * g->s.ldx;
+    sum->list.call.ldb = g->s.ldy;
 }
 
 /* The rows of dw that a run of output columns adds to, in one row of the window. */
@@ -317,14 +313,14 @@ static void multiply_flat(const struct weights *g, const struct kernel_call *cal
     float *c = list->call.c;
     for (int64_t at = lines.begin * g->s.ow, end = lines.end * g->s.ow, steps; at < end; at += steps) {
         steps = least(end - at, g->steps);
-        const char *a = (const char *)(x + at * g->ldx);
+        const char *a = (const char *)(x + at * g->s.ldx);
         const bool more = g->asks && at + steps < end;
         for (int64_t col = 0; col < cols; col += g->width) {
-            const char *b = (const char *)(dy + at * g->ldy + col);
+            const char *b = (const char *)(dy + at * g->s.ldy + col);
             list->call.n = (int)least(cols - col, g->width);
             list->call.c = c + col;
-            list->soon_a = more ? a + 4 * steps * g->ldx : NULL;
-            list->soon_b = more ? b + 4 * steps * g->ldy : NULL;
+            list->soon_a = more ? a + 4 * steps * g->s.ldx : NULL;
+            list->soon_b = more ? b + 4 * steps * g->s.ldy : NULL;
             micro_add(list, a, b, steps);
             micro_finish(list);
         }
@@ -342,7 +338,7 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
     struct sum sum = {.cols = cols, .copy = copy};
     micro_start(&sum.list, g->micro, g->steps);
     sum.list.call = (struct micro_call){.m = (int)t->rows, .n = (int)cols, .row_stride = 1,
-                                        .step_stride = s->stride_w * g->ldx, .ldb = g->ldy, .ldc = s->k, .c = c,
+                                        .step_stride = s->stride_w * g->s.ldx, .ldb = g->s.ldy, .ldc = s->k, .c = c,
                                         .accumulate = true};
     if (g->flat) {
         multiply_flat(g, call, t, cols, &sum.list);
@@ -361,17 +357,15 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
     finish(g, &sum);
 }
 
-static void multiply_share(const struct weights *g, const struct kernel_call *call, int phase, int share)
+static void multiply_share(const struct weights *g, const struct kernel_call *call, int share)
 {
     int64_t begin, end;
-    const int slot = g->copies ? share_slot(g->slots, g->shares[phase], call->thread, share) : 0;
+    const int slot = g->copies ? share_slot(g->slots, g->shares, call->thread, share) : 0;
     float *copy = (float *)((char *)call->workspace + g->slots_at) + slot * g->copy_floats;
-    split_range(tiles_of(g), g->shares[phase], share, &begin, &end);
+    split_range(tiles_of(g), g->shares, share, &begin, &end);
     for (int64_t index = begin; index < end; index++) {
         struct tile t = tile_at(g, index);
-        float *dw = call->out[0].data;
-        if (g->parts > 1)
-            dw = (float *)((char *)call->workspace + g->parts_at) + t.part * g->count;
+        float *dw = g->parts > 1 ? (float *)call->workspace + t.part * g->count : call->out[0].data;
         multiply_tile(g, call, &t, dw, copy);
     }
 }
@@ -379,19 +373,14 @@ static void multiply_share(const struct weights *g, const struct kernel_call *ca
 static graphi_status weights_run(const struct kernel_call *call, int phase, int share)
 {
     const struct weights *g = call->params;
-    switch (g->phase[phase]) {
-    case MULTIPLY: multiply_share(g, call, phase, share); break;
-    case REDUCE: reduce_share(g, call, share); break;
-    }
+    if (phase == 0)
+        multiply_share(g, call, share);
+    else
+        reduce_share(g, call, share);
     return GRAPHI_OK;
 }
 
 /* --- binding --- */
-
-static size_t up_to_line(int64_t bytes)
-{
-    return (size_t)divide_up(bytes, 64) * 64;
-}
 
 static void size_up(struct weights *g, enum isa isa)
 {
@@ -400,12 +389,10 @@ static void size_up(struct weights *g, enum isa isa)
     g->axis_x = conv_axis_x(s, false);
     g->c_group = s->c / s->groups;
     g->k_group = s->k / s->groups;
-    g->ldx = s->ldx;
-    g->ldy = s->ldy;
     const bool strided = s->stride_h > 1 || s->stride_w > 1;
     g->copies = g->c_group >= COPY_CHANNELS && s->ow <= (strided ? SHORT_STRIDED_LINE : SHORT_LINE) &&
                 (strided || s->kh * s->kw > 1);
-    g->together = s->groups == 1 && s->dilation_w == 1 && g->ldx == s->c && s->kw > 1 &&
+    g->together = s->groups == 1 && s->dilation_w == 1 && g->s.ldx == s->c && s->kw > 1 &&
                   (s->c < CONV_FEW_CHANNELS || s->ow >= WIDE_ROW) &&
                   s->c * s->kw <= (g->copies ? COPY_ROWS : CONV_TOGETHER_MAX);
     g->flat = s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 && s->oh == s->h && s->ow == s->w &&
@@ -431,15 +418,11 @@ static void size_up(struct weights *g, enum isa isa)
 
 static size_t lay_out(struct weights *g, int threads)
 {
-    g->shares[g->phases] = clamp_shares(tiles_of(g));
-    g->slots = share_slots(g->shares[g->phases], threads);
-    g->phase[g->phases++] = MULTIPLY;
-    if (g->parts > 1) {
-        g->shares[g->phases] = clamp_shares(divide_up(g->count, REDUCE_STEP));
-        g->phase[g->phases++] = REDUCE;
-        g->slots_at = g->parts_at + up_to_line(4 * g->parts * g->count);
-    }
-    return g->slots_at + up_to_line(4 * g->slots * g->copy_floats);
+    g->shares = clamp_shares(tiles_of(g));
+    g->reduce_shares = g->parts > 1 ? clamp_shares(divide_up(g->count, REDUCE_STEP)) : 0;
+    g->slots = share_slots(g->shares, threads);
+    g->slots_at = g->parts > 1 ? whole_lines(4 * g->parts * g->count) : 0;
+    return g->slots_at + whole_lines(4 * g->slots * g->copy_floats);
 }
 
 graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
@@ -462,10 +445,9 @@ graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, stru
     const struct conv_shape *s = &g->s;
     size_t workspace = lay_out(g, spec->threads);
     *kernel = (struct kernel){.name = "conv_weights", .run = weights_run, .params = g, .params_bytes = bytes,
-                              .workspace = workspace, .phases = g->phases,
+                              .workspace = workspace, .phases = g->parts > 1 ? 2 : 1,
+                              .shares = {g->shares, g->reduce_shares},
                               .flops = 2 * (double)g->count * (double)(s->n * s->oh * s->ow)};
-    memcpy(kernel->shares, g->shares, sizeof g->shares);
-    kernel->bytes =
-        4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) + (double)g->count);
+    kernel->bytes = conv_traffic(s);
     return GRAPHI_OK;
 }

@@ -292,9 +292,9 @@ static void size_up(struct weights *g, enum isa isa)
     g->tile_panels = s->kh == 1 && s->kw == 1 && conv_far(s) ? g->panels : 1;
     g->parts = 1;
     g->parts = conv_weight_parts(s, tiles_of(g), g->count);
-    g->y_at = (size_t)divide_up(4 * s->n * s->h * g->columns * s->c, 64) * 64;
-    g->marks_at = g->y_at + (size_t)divide_up(4 * s->n * s->oh * g->half * s->k, 64) * 64;
-    g->parts_at = g->marks_at + (size_t)divide_up(s->n * (s->h + s->oh), 64) * 64;
+    g->y_at = whole_lines(4 * s->n * s->h * g->columns * s->c);
+    g->marks_at = g->y_at + whole_lines(4 * s->n * s->oh * g->half * s->k);
+    g->parts_at = g->marks_at + whole_lines(s->n * (s->h + s->oh));
     g->shares[0] = clamp_shares(s->n * (s->h + s->oh));
     g->shares[1] = clamp_shares(tiles_of(g));
     g->shares[2] = g->parts > 1 ? clamp_shares(divide_up(g->count, REDUCE_STEP)) : 0;

@@ -279,12 +279,12 @@ static void size_up(struct winograd *g, int threads)
     g->shares = g->shares < 1 ? 1 : g->shares > 1 ? (g->shares + 1) / 2 * 2 : 1; /* even, for two threads */
     int64_t each = divide_up(divide_up(tiles, g->shares), block); /* blocks of a share, as even as can be */
     g->block = tiles ? divide_up(divide_up(tiles, g->shares), each) : 1;
-    g->plane_in = divide_up(g->block * g->depth, 16) * 16 + CONV_PLANE_PAD;
-    g->plane_out = divide_up(g->block * g->width, 16) * 16 + CONV_PLANE_PAD;
+    g->plane_in = round_up(g->block * g->depth, 16) + CONV_PLANE_PAD;
+    g->plane_out = round_up(g->block * g->width, 16) + CONV_PLANE_PAD;
     g->points_bytes = (size_t)(4 * g->points * g->plane_in);
     g->scratch_bytes = g->points_bytes + (size_t)(4 * g->points * g->plane_out);
     g->slots = share_slots(g->shares, threads);
-    g->scratch_at = g->prepared ? 0 : (g->packing.bytes + 63) / 64 * 64;
+    g->scratch_at = g->prepared ? 0 : whole_lines(g->packing.bytes);
 }
 
 /* The same where a share has columns of all tiles, 32 at most: an even number of shares. */
@@ -295,10 +295,10 @@ static void size_up_columns(struct winograd *g, int64_t tiles, int threads)
     g->weight_shares = (int)least(tiles, MOST_SHARES);
     g->block = divide_up(tiles, divide_up(tiles, BLOCK_MAX));
     const int64_t width = LINE * divide_up(lines, g->shares);
-    g->plane_in = divide_up(tiles * g->depth, 16) * 16 + CONV_PLANE_PAD;
-    g->plane_out = divide_up(g->block * width, 16) * 16 + CONV_PLANE_PAD;
+    g->plane_in = round_up(tiles * g->depth, 16) + CONV_PLANE_PAD;
+    g->plane_out = round_up(g->block * width, 16) + CONV_PLANE_PAD;
     g->scratch_at = (size_t)(4 * g->points * g->plane_in);
-    g->points_bytes = (size_t)(4 * g->points * (g->depth * width + CONV_PLANE_PAD) + 63) / 64 * 64;
+    g->points_bytes = whole_lines(4 * g->points * (g->depth * width + CONV_PLANE_PAD));
     g->scratch_bytes = g->points_bytes + (size_t)(4 * g->points * g->plane_out);
     g->slots = share_slots(g->shares, threads);
 }
@@ -337,8 +337,7 @@ graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, str
                               .shares = {g->weight_shares, g->shares},
                               .workspace = g->scratch_at + (size_t)g->slots * g->scratch_bytes,
                               .flops = 2 * (double)g->points * tiles * (double)(s->c * s->k)};
-    kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) +
-                         (double)(s->kh * s->kw * s->c * s->k));
+    kernel->bytes = conv_traffic(s);
     if (g->prepared) {
         kernel->phases = 1;
         kernel->shares[0] = g->shares;

@@ -246,10 +246,10 @@ static size_t size_up(struct weights *g, int threads)
     if (g->round)
         g->block = divide_up(g->block, 2) * 2;
     int64_t deep = pair_rows(g->block, g->round != NULL);
-    g->plane_x = divide_up(deep * s->c, 16) * 16 + CONV_PLANE_PAD;
-    g->plane_y = divide_up(deep * widest, 16) * 16 + CONV_PLANE_PAD;
-    g->plane_tile = divide_up(s->c > widest ? s->c : widest, 16) * 16 + CONV_PLANE_PAD;
-    g->plane_sum = divide_up(s->c * widest, 16) * 16 + CONV_PLANE_PAD;
+    g->plane_x = round_up(deep * s->c, 16) + CONV_PLANE_PAD;
+    g->plane_y = round_up(deep * widest, 16) + CONV_PLANE_PAD;
+    g->plane_tile = round_up(s->c > widest ? s->c : widest, 16) + CONV_PLANE_PAD;
+    g->plane_sum = round_up(s->c * widest, 16) + CONV_PLANE_PAD;
     g->sum_bytes = (size_t)(4 * g->points * g->plane_sum);
     g->scratch_at = (size_t)g->shares * g->sum_bytes;
     g->scratch_bytes = (size_t)(4 * g->points * (g->plane_x + g->plane_y + (g->round ? 2 * g->plane_tile : 0)));
@@ -277,7 +277,6 @@ graphi_status conv_winograd_weights_bind(const struct conv_spec *spec, enum isa 
                               .workspace = workspace, .phases = g->parts > 1 ? 2 : 1,
                               .shares = {g->shares, g->parts > 1 ? g->reduce_shares : 0}};
     kernel->flops = 2 * (double)(g->points * s->n * g->tiles_y * g->tiles_x) * (double)(s->c * s->k);
-    kernel->bytes = 4 * ((double)(s->n * s->h * s->w * s->c) + (double)(s->n * s->oh * s->ow * s->k) +
-                         (double)(s->kh * s->kw * s->c * s->k));
+    kernel->bytes = conv_traffic(s);
     return GRAPHI_OK;
 }

@@ -249,7 +249,7 @@ static void ask_for(const struct gemm *g, const struct kernel_call *call, const 
 /* Floats between steps of a copied piece of A: half a line more than its rows, or they would share cache sets. */
 static int64_t near_stride(int64_t rows)
 {
-    return divide_up(rows, 16) * 16 + 8;
+    return round_up(rows, 16) + 8;
 }
 
 /* Where the piece that begins at step `from` is copied to: two pieces have a place in turn. */
@@ -506,10 +506,10 @@ static size_t lay_out(struct gemm *g)
         pair->a_at = a_bytes;
         pair->b_at = b_bytes;
         if (g->convert_a)
-            a_bytes += (size_t)divide_up(4 * g->spec.m * pair_rows(pair->k, true), 64) * 64;
+            a_bytes += whole_lines(4 * g->spec.m * pair_rows(pair->k, true));
         const int64_t columns = g->pack_late ? g->width : g->spec.n;
         if (g->pack_b)
-            b_bytes += (size_t)divide_up(4 * columns * pair_rows(pair->k, g->round), 64) * 64;
+            b_bytes += whole_lines(4 * columns * pair_rows(pair->k, g->round));
     }
     g->batch.a.bytes = a_bytes;
     g->batch.b.bytes = b_bytes;

@@ -12,6 +12,7 @@
 #define KERNELS_KERNEL_H
 
 #include "base/isa.h"
+#include "base/number.h"
 #include "graphi/types.h"
 
 /* Shape and layout of one argument. Dimension 0 may be bounded: dims[0] is then the bound and the actual size comes
@@ -84,8 +85,6 @@ bool array_is_dense(const struct array_desc *desc);
  * contiguous. False when the strides do not allow it. Rank 0 and 1 give one row. */
 bool array_as_matrix(const struct array_desc *desc, int64_t *rows, int64_t *cols, int64_t *ld);
 
-static inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /* Whether results go past the caches: as asked for, or by size where they, or they and what is read, take `far` bytes.
  */
 static inline bool stores_past(graphi_streaming when, double bytes, double far)
@@ -96,9 +95,6 @@ static inline bool stores_past(graphi_streaming when, double bytes, double far)
 /* Of what was sized for a level-2 cache of 1 MB as much as suits the processors of an instruction set: those before
  * AVX-512 usually have half of that. */
 static inline int64_t level_2_part(int64_t size, enum isa isa) { return isa < ISA_AVX512 ? size / 2 : size; }
-
-static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Splits `count` things into `parts` nearly equal ranges; part i is [*begin, *end). */
 static inline void split_range(int64_t count, int parts, int i, int64_t *begin, int64_t *end)

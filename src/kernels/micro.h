@@ -101,8 +101,8 @@ static inline void micro_finish(struct micro_list *list)
 /* Steps a call when `steps` are to be done in nearly equal calls of `most`. */
 static inline int64_t micro_limit(int64_t steps, int64_t most)
 {
-    int64_t calls = (steps + most - 1) / most;
-    return calls ? (steps + calls - 1) / calls : 1;
+    int64_t calls = divide_up(steps, most);
+    return calls ? divide_up(steps, calls) : 1;
 }
 
 #endif

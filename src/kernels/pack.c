@@ -18,8 +18,7 @@ int panel_width(int64_t n)
 {
     if (n <= PANEL_MAX)
         return n > 0 ? (int)n : 1;
-    int64_t panels = (n + PANEL_MAX - 1) / PANEL_MAX;
-    return (int)(((n + panels - 1) / panels + 15) / 16 * 16);
+    return (int)round_up(divide_up(n, divide_up(n, PANEL_MAX)), 16);
 }
 
 uint16_t bf16_round(float value)

@@ -15,7 +15,7 @@ enum { PANEL_MAX = 64 };
 int panel_width(int64_t n);
 static inline int64_t panel_count(int64_t n)
 {
-    return n ? (n + panel_width(n) - 1) / panel_width(n) : 0;
+    return divide_up(n, panel_width(n));
 }
 
 /* Rows of elements: k, or pairs of k. */

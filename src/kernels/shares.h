@@ -81,6 +81,33 @@ static inline bool share_together(int64_t units, int shares, int width, int shar
     return share == first;
 }
 
+/* Images of `lines` lines, of few images parts of them: one for each of many cores, if a part has at least `fewest`
+ * lines, since neighbours both make what lies between them. Parts of an image. */
+static inline int64_t image_parts(int64_t images, int64_t lines, int64_t fewest)
+{
+    return most(least(divide_up(SHARES_MAX, most(images, 1)), lines / fewest), 1);
+}
+
+/* A part has at least so many times the lines that it shares with the next one, and more where one thread does it for
+ * itself. */
+enum { PART_OVERLAP = 2, PIECE_OVERLAP = 16 };
+
+/* Neighbouring parts of one image are one: of those from *part to `end` as many as can be. */
+struct image_lines {
+    int64_t image, from, to;
+};
+
+static inline struct image_lines image_lines_next(int64_t lines, int64_t parts, int64_t *part, int64_t end)
+{
+    const int64_t image = *part / parts, next = least(end, (image + 1) * parts);
+    struct image_lines found = {.image = image};
+    int64_t none;
+    split_range(lines, (int)parts, (int)(*part % parts), &found.from, &none);
+    split_range(lines, (int)parts, (int)((next - 1) % parts), &none, &found.to);
+    *part = next;
+    return found;
+}
+
 /* Scratch that a share needs only while it runs: a piece for each share, or, where calls have fewer threads than there
  * are shares (`threads` at most; 0: not known), for each thread, which then finds it in its level-2 cache. */
 static inline int share_slots(int shares, int threads)
