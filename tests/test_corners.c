@@ -2,11 +2,13 @@
 /* Graphs that are right but rare, through plans: sub-graphs that draw random numbers, labels that are a view, a pool's
  * gradient behind a zero of its own shape, constants that a plan of rounded products folds, outputs that are inputs,
  * parts of others or what an update writes, a logarithm that is tuned with made-up numbers, or taken by one member of a
- * team, an operation of more outputs than those that may be left out. */
+ * team, an operation of more outputs than those that may be left out, numbers that are none, samples of several rows,
+ * second gradients. */
 #include "engine/plan.h"
 #include "graph/op.h"
 #include "graphi/graphi.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -448,6 +450,131 @@ static void absent_outputs_alone_have_no_bytes(void **state)
     graphi_graph_destroy(g);
 }
 
+/* --- numbers that are none --- */
+
+/* Opens a run that checks all results; x goes to input "x". */
+static struct execution watched(const graphi_graph *g, const void *x, size_t bytes)
+{
+    const graphi_plan_options options = {.check_numerics = true, .disable = "fusion"};
+    struct execution e;
+    check_ok(graphi_plan_create(g, machine, &options, &e.plan));
+    check_ok(graphi_state_create(g, 5, &e.state));
+    check_ok(graphi_run_create(e.plan, e.state, &e.run));
+    check_ok(graphi_run_set(e.run, "x", x, bytes));
+    return e;
+}
+
+/* Without it a NaN would be reported late, or with whatever operation happened to run first, or by a number that only
+ * the plan knows. */
+static void first_nonfinite_operation_is_named(void **state)
+{
+    float x[COUNT] = {0};
+    graphi_graph *g = new_graph();
+    graphi_value in = graphi_input(g, "x", GRAPHI_F32, 2, matrix);
+    graphi_neg(g, in); /* read by nobody: the nodes of the plan have other numbers */
+    graphi_value a = graphi_tanh(g, in);
+    graphi_scope(g, "bad");
+    graphi_value b = graphi_log(g, graphi_sub(g, a, graphi_relu(g, a)));
+    graphi_scope(g, "later");
+    graphi_output(g, "c", graphi_div(g, a, b));
+    x[3] = -1;
+    struct execution e = watched(g, x, sizeof x);
+    assert_int_equal(graphi_run_execute(e.run), GRAPHI_NONFINITE);
+    assert_non_null(strstr(graphi_message(), "log 'bad' (node 4): found NaN"));
+    end(&e);
+    graphi_graph_destroy(g);
+}
+
+/* A copy that the plan makes for itself has a name that its user knows. */
+static void nonfinite_outputs_are_named(void **state)
+{
+    const float infinity[] = {1, INFINITY};
+    graphi_graph *g = new_graph();
+    graphi_output(g, "same", graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){2}));
+    struct execution e = watched(g, infinity, sizeof infinity);
+    assert_int_equal(graphi_run_execute(e.run), GRAPHI_NONFINITE);
+    assert_non_null(strstr(graphi_message(), "reshape 'output same': found NaN"));
+    end(&e);
+    graphi_graph_destroy(g);
+}
+
+/* Without it an infinity that only bfloat16 has, rounded up from a finite number, would pass. */
+static void infinities_of_bfloat16_are_found(void **state)
+{
+    static const float fine[] = {1, -2, 3.3e38f, 0}, beyond[] = {1, -2, 3.4e38f, 0};
+    graphi_graph *g = new_graph();
+    graphi_output(g, "y", graphi_cast(g, graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){4}), GRAPHI_BF16));
+    struct execution e = watched(g, fine, sizeof fine);
+    check_ok(graphi_run_execute(e.run));
+    check_ok(graphi_run_set(e.run, "x", beyond, sizeof beyond));
+    assert_int_equal(graphi_run_execute(e.run), GRAPHI_NONFINITE);
+    end(&e);
+    graphi_graph_destroy(g);
+}
+
+/* --- samples --- */
+
+/* A batch in two halves has the masks of the whole, whether a sample is a row or several: as [n T, C] of a dense layer
+ * samples had those of others. */
+static void masks_follow_their_samples(void **state)
+{
+    enum { N = 8, T = 3, C = 16, SAMPLE = T * C, HALF = 3 };
+    static const char *const names[] = {"samples", "rows"};
+    static float ones[N * SAMPLE], whole[2][N * SAMPLE], part[N * SAMPLE];
+    graphi_graph *g = new_graph();
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 3, (int64_t[]){graphi_symbol(g, "n", N), T, C});
+    graphi_output(g, names[0], graphi_dropout(g, x, 0.5));
+    graphi_output(g, names[1], graphi_dropout(g, graphi_reshape(g, x, GRAPHI_LIST(-1, C)), 0.5));
+    for (int i = 0; i < N * SAMPLE; i++)
+        ones[i] = 1;
+    struct execution e = execute(g, NULL, ones, sizeof ones);
+    for (int turn = 0; turn < 3; turn++) {
+        const int first = turn == 2 ? HALF : 0, count = turn == 0 ? N : turn == 1 ? HALF : N - HALF;
+        const size_t bytes = sizeof(float) * (size_t)(count * SAMPLE);
+        check_ok(graphi_run_set_symbol(e.run, "n", count));
+        check_ok(graphi_run_set(e.run, "x", ones, bytes));
+        graphi_run_set_first_sample(e.run, (uint64_t)(100 + first));
+        check_ok(graphi_run_execute(e.run));
+        for (int k = 0; k < 2; k++) {
+            check_ok(graphi_run_get(e.run, names[k], turn ? part : whole[k], bytes));
+            if (turn)
+                assert_memory_equal(part, whole[k] + first * SAMPLE, bytes);
+        }
+    }
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < N; i++)
+            for (int j = 0; j < i; j++)
+                assert_memory_not_equal(whole[k] + i * SAMPLE, whole[k] + j * SAMPLE, sizeof(float) * SAMPLE);
+    end(&e);
+    graphi_graph_destroy(g);
+}
+
+/* The first gradient has zeros in the place of mean and bias: asked for a second one, of the bias too, it was refused
+ * as if it were asked of the statistics. */
+static void fixed_statistics_have_second_gradients(void **state)
+{
+    enum { C = 3, N = 2 };
+    static const float mean[C] = {0.5f, 1, -1}, variance[C] = {1, 2, 4}, x[N * C] = {1, 2, 3, 4, 5, 6};
+    graphi_graph *g = new_graph();
+    const graphi_initializer one = {.kind = GRAPHI_INIT_CONSTANT, .a = 1};
+    graphi_value in = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){N, C}), dx, second[2];
+    graphi_value of[] = {graphi_parameter(g, "scale", GRAPHI_F32, 1, (int64_t[]){C}, &one),
+                         graphi_parameter(g, "bias", GRAPHI_F32, 1, (int64_t[]){C}, &one)};
+    graphi_value y =
+        graphi_batch_norm_inference(g, in, of[0], of[1], graphi_constant(g, GRAPHI_F32, 1, (int64_t[]){C}, mean),
+                                    graphi_constant(g, GRAPHI_F32, 1, (int64_t[]){C}, variance), 0);
+    check_ok(graphi_gradients(g, graphi_reduce_sum(g, y, NULL, 0, 0), 1, &in, &dx));
+    check_ok(graphi_gradients(g, graphi_reduce_sum(g, graphi_square(g, dx), NULL, 0, 0), 2, of, second));
+    graphi_output(g, "dscale", second[0]);
+    struct execution e = execute(g, NULL, x, sizeof x);
+    float found[C]; /* of N (scale / deviation)^2 */
+    check_ok(graphi_run_get(e.run, "dscale", found, sizeof found));
+    for (int c = 0; c < C; c++)
+        assert_true(fabsf(found[c] - 2 * N / variance[c]) < 1e-5f);
+    end(&e);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -461,6 +588,11 @@ int main(void)
         cmocka_unit_test(tuning_tells_of_no_nan_of_its_own),
         cmocka_unit_test(results_of_all_members_are_checked),
         cmocka_unit_test(absent_outputs_alone_have_no_bytes),
+        cmocka_unit_test(first_nonfinite_operation_is_named),
+        cmocka_unit_test(nonfinite_outputs_are_named),
+        cmocka_unit_test(infinities_of_bfloat16_are_found),
+        cmocka_unit_test(masks_follow_their_samples),
+        cmocka_unit_test(fixed_statistics_have_second_gradients),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

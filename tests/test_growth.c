@@ -162,7 +162,6 @@ static void nodes_that_differ_are_not_compared(void **state)
         graphi_slice(g, x, 0, i, i + 1);
     graphi_slice(g, x, 0, 7, 8);
     struct value_map map = {0};
-    assert_true(map_reach(&map, g));
     static uint64_t hash[NODES + 1];
     for (int i = 0; i <= NODES; i++)
         hash[i] = cse_hash(&map, graph_node(g, i));
@@ -170,7 +169,6 @@ static void nodes_that_differ_are_not_compared(void **state)
     for (int i = 0; i < NODES; i++)
         for (int k = 0; k < i; k++)
             assert_true(hash[i] != hash[k]);
-    map_free(&map);
     graphi_graph_destroy(g);
 }
 

@@ -494,12 +494,14 @@ static void senseless_curves_are_refused(void **state)
     static const struct {
         const char *rest;
         graphi_status status;
-    } trials[] = {{", \"predicted_ns\": 5, \"ms\": [1, 2]}", GRAPHI_OK},
-                  {", \"predicted_ns\": 5, \"ms\": []}", GRAPHI_OK},
-                  {", \"predicted_ns\": -5, \"ms\": []}", GRAPHI_INVALID},
-                  {", \"predicted_ns\": 5, \"ms\": [0]}", GRAPHI_INVALID},
-                  {", \"predicted_ns\": 5, \"ms\": 1}", GRAPHI_INVALID},
-                  {", \"ms\": []}", GRAPHI_INVALID}};
+    } trials[] = {{", \"chosen\": true, \"predicted_ns\": 5, \"ms\": [1, 2]}", GRAPHI_OK},
+                  {", \"chosen\": false, \"predicted_ns\": 5, \"ms\": []}", GRAPHI_OK},
+                  {", \"chosen\": true, \"predicted_ns\": -5, \"ms\": []}", GRAPHI_INVALID},
+                  {", \"chosen\": true, \"predicted_ns\": 5, \"ms\": [0]}", GRAPHI_INVALID},
+                  {", \"chosen\": true, \"predicted_ns\": 5, \"ms\": 1}", GRAPHI_INVALID},
+                  {", \"chosen\": \"yes\", \"predicted_ns\": 5, \"ms\": []}", GRAPHI_INVALID},
+                  {", \"predicted_ns\": 5, \"ms\": []}", GRAPHI_INVALID},
+                  {", \"chosen\": true, \"ms\": []}", GRAPHI_INVALID}};
     for (size_t i = 0; i < sizeof trials / sizeof *trials; i++) {
         char list[640];
         snprintf(list, sizeof list, "\"tried\": [%s%s]", setting, trials[i].rest);

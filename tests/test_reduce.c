@@ -256,8 +256,8 @@ static void nothing_is_moved(void **state)
             assert_int_equal(copy_bind(&(struct copy_spec){"copy", 4, 1, &part, 0}, isa, &kernel[1]), GRAPHI_OK);
             assert_int_equal(fill_bind(&f32, 3, isa, &kernel[2]), GRAPHI_OK);
             assert_int_equal(add_n_bind(3, terms, &f32, isa, &kernel[3]), GRAPHI_OK);
-            assert_int_equal(dropout_bind(0.5, 1, &f32, &f32, &f32, isa, &kernel[4]), GRAPHI_OK);
-            assert_int_equal(random_fill_bind(RANDOM_UNIFORM, 0, 1, 1, &f32, isa, &kernel[5]), GRAPHI_OK);
+            assert_int_equal(dropout_bind(0.5, 1, 1, &f32, &f32, &f32, isa, &kernel[4]), GRAPHI_OK);
+            assert_int_equal(random_fill_bind(RANDOM_UNIFORM, 0, 1, 1, 1, &f32, isa, &kernel[5]), GRAPHI_OK);
             for (int k = 0; k < 6; k++) {
                 struct kernel_array all[] = {{g.data, rows}, {g.data, rows}, {g.data, rows}};
                 struct kernel_call call = {.in = all, .out = all};
@@ -382,7 +382,7 @@ static void dropout_is_keyed_by_sample(void **state)
     for (int i = 0; i < ROWS * COLS; i++)
         x[i] = 1 + (float)i;
     struct kernel kernel;
-    assert_int_equal(dropout_bind(0.75, 99, &whole, &whole, &whole, isa_detect(), &kernel), GRAPHI_OK);
+    assert_int_equal(dropout_bind(0.75, 99, 1, &whole, &whole, &whole, isa_detect(), &kernel), GRAPHI_OK);
     struct kernel_array out[] = {{y, ROWS}, {mask, ROWS}};
     struct kernel_call call = {
         .in = &(struct kernel_array){x, ROWS}, .out = out, .seed = 1, .step = 5, .first_sample = 1000};
@@ -410,7 +410,7 @@ static void dropout_is_keyed_by_sample(void **state)
     assert_int_equal(run_shuffled(&kernel, &call), GRAPHI_OK);
     assert_memory_not_equal(mask, mask2, sizeof mask);
     kernel_fini(&kernel);
-    assert_int_equal(dropout_bind(0, 99, &whole, &whole, &whole, isa_detect(), &kernel), GRAPHI_INVALID);
+    assert_int_equal(dropout_bind(0, 99, 1, &whole, &whole, &whole, isa_detect(), &kernel), GRAPHI_INVALID);
 }
 
 /* Numbers outside their range, or of another mean or spread. */
@@ -421,7 +421,8 @@ static void random_arrays(void **state)
     struct array_desc desc = array_dense(GRAPHI_F32, 1, (int64_t[]){N});
     for (int kind = 0; kind < 2; kind++) {
         struct kernel kernel;
-        assert_int_equal(random_fill_bind((enum random_kind)kind, -1, 2, 4, &desc, isa_detect(), &kernel), GRAPHI_OK);
+        assert_int_equal(random_fill_bind((enum random_kind)kind, -1, 2, 4, 1, &desc, isa_detect(), &kernel),
+                         GRAPHI_OK);
         struct kernel_call call = {.out = &(struct kernel_array){y, N}};
         assert_int_equal(run_shuffled(&kernel, &call), GRAPHI_OK);
         double mean = 0, square = 0;
@@ -445,7 +446,7 @@ static void blocks_are_the_generator(void **state)
     for (int isa = 0; isa <= (int)isa_detect(); isa++)
         for (uint64_t first = 0x3fffffe01; first < 0x3fffffe06; first++) {
             struct kernel kernel;
-            assert_int_equal(random_fill_bind(RANDOM_UNIFORM, 0, 1, 4, &desc, isa, &kernel), GRAPHI_OK);
+            assert_int_equal(random_fill_bind(RANDOM_UNIFORM, 0, 1, 4, 1, &desc, isa, &kernel), GRAPHI_OK);
             struct kernel_call call = {
                 .out = &(struct kernel_array){y, N}, .seed = 11, .step = 1ull << 40 | 3, .first_sample = first};
             assert_int_equal(run_shuffled(&kernel, &call), GRAPHI_OK);
@@ -483,7 +484,7 @@ static void kernels_stay_inside(void **state)
                 assert_int_equal(
                     softmax_gradient_bind(true, &desc, &desc, &desc, GRAPHI_STREAM_ALWAYS, isa, &kernel[n++]),
                     GRAPHI_OK);
-                assert_int_equal(random_fill_bind(RANDOM_NORMAL, 0, 1, 1, &desc, isa, &kernel[n++]), GRAPHI_OK);
+                assert_int_equal(random_fill_bind(RANDOM_NORMAL, 0, 1, 1, 1, &desc, isa, &kernel[n++]), GRAPHI_OK);
                 assert_int_equal(reduce_bind(REDUCE_SUM_SQUARES, &desc, 1, &row, isa, &kernel[n++]), GRAPHI_OK);
                 assert_int_equal(reduce_bind(REDUCE_MAX, &desc, 2, &rows, isa, &kernel[n++]), GRAPHI_OK);
                 assert_int_equal(reduce_bind(REDUCE_MAX, &desc, 1, &row, isa, &kernel[n++]), GRAPHI_OK);

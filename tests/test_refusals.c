@@ -451,6 +451,10 @@ static void states(void **state)
         refused(graphi_state_get(values, "u", w, bytes), GRAPHI_INVALID, known[i]);
         refused(graphi_state_get(values, name, w, bytes - 4), GRAPHI_INVALID, "bytes, expected");
         refused(graphi_state_set(values, "u", w, bytes), GRAPHI_INVALID, known[i]);
+        refused(graphi_state_set(values, NULL, w, bytes), GRAPHI_INVALID, "parameter '': found no such parameter");
+        refused(graphi_state_set(values, name, NULL, bytes), GRAPHI_INVALID, "found 0 bytes, expected");
+        refused(graphi_state_get(values, name, NULL, bytes), GRAPHI_INVALID, "found 0 bytes, expected");
+        refused(graphi_state_save(values, "strings", 1, NULL, NULL), GRAPHI_INVALID, "found no text as string 0");
         refused(graphi_state_set(values, name, w, bytes + 4), GRAPHI_INVALID, "bytes, expected");
         check_ok(graphi_state_get(values, name, w, bytes));
         assert_memory_equal(w, before, bytes);
@@ -518,6 +522,9 @@ static void runs(void **state)
     refused(graphi_run_trace_operation(run, 0, &operation), GRAPHI_INVALID, "found no traced execution");
     refused(graphi_run_set(run, "z", x, sizeof x), GRAPHI_INVALID, "input 'z': found no such input, expected one of x");
     refused(graphi_run_set(run, "x", x, sizeof x - 4), GRAPHI_INVALID, "found 44 bytes, expected 48");
+    refused(graphi_run_set(run, NULL, x, sizeof x), GRAPHI_INVALID, "input '': found no such input");
+    refused(graphi_run_set(run, "x", NULL, sizeof x), GRAPHI_INVALID, "found 0 bytes, expected 48");
+    refused(graphi_run_set_symbol(run, NULL, 1), GRAPHI_INVALID, "symbol '': found no such symbol");
     refused(graphi_run_set_symbol(run, "batch", ROWS + 1), GRAPHI_INVALID, "found size 5, expected 1 to 4");
     refused(graphi_run_set_symbol(run, "batch", 0), GRAPHI_INVALID, "found size 0, expected 1 to 4");
     check_ok(graphi_run_set_symbol(run, "batch", 1));
@@ -532,12 +539,37 @@ static void runs(void **state)
     refused(graphi_run_get(run, "x", y, sizeof y), GRAPHI_INVALID,
             "output 'x': found no such output, expected one of y");
     refused(graphi_run_get(run, "y", y, sizeof y + 4), GRAPHI_INVALID, "found 36 bytes, expected 32");
+    refused(graphi_run_get(run, "y", NULL, sizeof y), GRAPHI_INVALID, "found 0 bytes, expected 32");
+    refused(graphi_run_get(run, NULL, y, sizeof y), GRAPHI_INVALID, "output '': found no such output");
     check_ok(graphi_run_get(run, "y", y, sizeof y));
     graphi_run_destroy(run);
     graphi_state_destroy(values);
     graphi_plan_destroy(another);
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
+}
+
+/* A size below 0 became the network's own in silence, a name that is not there crashed. */
+static void names_and_sizes(void **state)
+{
+    static const struct {
+        graphi_model_options options;
+        const char *message;
+    } cases[] = {{{.batch = -3}, "batch: found -3, expected at least 1"},
+                 {{.steps = -1}, "steps: found -1, expected at least 1"},
+                 {{.units = INT64_MIN}, "units: found -9223372036854775808, expected at least 1"},
+                 {{.classes = -2}, "classes: found -2"},
+                 {{.image = -2}, "image: found -2"},
+                 {{.vocabulary = -2}, "vocabulary: found -2"}};
+    graphi_graph *g = NULL;
+    graphi_policy policy;
+    graphi_schedule schedule;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refused(graphi_model_create("lstm", &cases[i].options, &g), GRAPHI_INVALID, cases[i].message);
+    refused(graphi_model_create(NULL, NULL, &g), GRAPHI_INVALID, "found '', expected one of lstm");
+    assert_null(g);
+    refused(graphi_policy_parse(NULL, &policy), GRAPHI_INVALID, "expected one of");
+    refused(graphi_schedule_parse(NULL, 1, 1, &schedule), GRAPHI_INVALID, "expected");
 }
 
 int main(void)
@@ -550,6 +582,7 @@ int main(void)
         cmocka_unit_test(states),
         cmocka_unit_test(some_names_are_told),
         cmocka_unit_test(runs),
+        cmocka_unit_test(names_and_sizes),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -207,6 +207,39 @@ static void parameters_are_those_of_the_file(void **state)
         }
 }
 
+/* Files of other programs have masks, positions and scales beside the weights, of types that no parameter has. */
+static void what_nobody_asks_for_is_left(void **state)
+{
+    static const char header[] = "{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+                                 "\"mask\":{\"dtype\":\"BOOL\",\"shape\":[3],\"data_offsets\":[4,7]},"
+                                 "\"new\":{\"dtype\":\"F4\",\"shape\":[1,1,1,1,1,1,1,2],\"data_offsets\":[7,8]}}";
+    static const struct {
+        const char *name, *message;
+        graphi_status status;
+    } cases[] = {{"w", NULL, GRAPHI_OK},
+                 {"mask", "found parameter 'mask' of type BOOL, expected float32[1]", GRAPHI_UNSUPPORTED},
+                 {"new", "found parameter 'new' of type F4, expected float32[1]", GRAPHI_UNSUPPORTED}};
+    const uint64_t length = sizeof header - 1;
+    const float two = 2;
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    fwrite(&length, sizeof length, 1, file);
+    fwrite(header, length, 1, file);
+    fwrite(&two, sizeof two, 1, file);
+    fwrite("abcd", 4, 1, file);
+    assert_int_equal(fclose(file), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        graphi_state *s = state_of(cases[i].name, GRAPHI_F32, 1, (int64_t[]){1}, 1);
+        float found;
+        assert_int_equal(graphi_state_load(s, path, NULL, NULL), cases[i].status);
+        if (cases[i].message)
+            assert_non_null(strstr(graphi_message(), cases[i].message));
+        check_ok(graphi_state_get(s, cases[i].name, &found, sizeof found));
+        assert_true(found == (cases[i].message ? 1 : two));
+        graphi_state_destroy(s);
+    }
+}
+
 /* More strings than the header promises would be written beyond the list of them. */
 static void strings_are_counted(void **state)
 {
@@ -262,7 +295,7 @@ int main(void)
         cmocka_unit_test(other_keys_give_other_masks),
         cmocka_unit_test(damaged_numbers_are_refused),
         cmocka_unit_test(parameters_are_those_of_the_file),
-        cmocka_unit_test(strings_are_counted),
+        cmocka_unit_test(what_nobody_asks_for_is_left), cmocka_unit_test(strings_are_counted),
         cmocka_unit_test(strings_are_read_without_a_state),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -171,14 +171,14 @@ static inline graphi_value graphi_div(graphi_graph *graph, graphi_value a, graph
     return graphi_op(graph, "div", 2, input, 0, NULL);
 }
 
-/* the smaller; NaN if either is */
+/* the smaller; NaN if either is; the gradient of equal ones goes to a */
 static inline graphi_value graphi_min(graphi_graph *graph, graphi_value a, graphi_value b)
 {
     graphi_value input[] = {a, b};
     return graphi_op(graph, "min", 2, input, 0, NULL);
 }
 
-/* the larger; NaN if either is */
+/* the larger; NaN if either is; the gradient of equal ones goes to a */
 static inline graphi_value graphi_max(graphi_graph *graph, graphi_value a, graphi_value b)
 {
     graphi_value input[] = {a, b};
@@ -269,7 +269,7 @@ static inline graphi_value graphi_reduce_mean(graphi_graph *graph, graphi_value 
     return graphi_op(graph, "reduce_mean", 1, input, 2, attribute);
 }
 
-/* maximum over axes; NaN if any is: [...] to the dimensions that are left */
+/* maximum over axes; NaN if any is; equal ones share the gradient: [...] to the dimensions that are left */
 static inline graphi_value graphi_reduce_max(graphi_graph *graph, graphi_value a, const int64_t *axes, int axes_count,
     int64_t keepdims)
 {
@@ -533,8 +533,8 @@ static inline graphi_value graphi_global_avg_pool_grad(graphi_graph *graph, grap
     return graphi_op(graph, "global_avg_pool_grad", 1, input, 1, attribute);
 }
 
-/* batch normalization over all but the last dimension: x, scale, bias to y, mean, inv_std: x [rows,...,C], scale [C],
- * bias [C] to y like x, mean [C], inv_std [C] */
+/* batch normalization over all but the last dimension: x, scale, bias to y, mean, inv_std; these two have no gradient:
+ * x [rows,...,C], scale [C], bias [C] to y like x, mean [C], inv_std [C] */
 static inline graphi_value graphi_batch_norm(graphi_graph *graph, graphi_value a, graphi_value b, graphi_value c, double
     epsilon)
 {
@@ -554,7 +554,8 @@ static inline graphi_value graphi_batch_norm_grad(graphi_graph *graph, graphi_va
     return graphi_op(graph, "batch_norm_grad", 5, input, 0, NULL);
 }
 
-/* normalization by given statistics: x, scale, bias, mean, var to y: x [rows,...,C], four of [C] to y like x */
+/* normalization by given statistics: x, scale, bias, mean, var to y; these have no gradient: x [rows,...,C], four of
+ * [C] to y like x */
 static inline graphi_value graphi_batch_norm_inference(graphi_graph *graph, graphi_value a, graphi_value b, graphi_value
     c, graphi_value d, graphi_value e, double epsilon)
 {
@@ -565,7 +566,8 @@ static inline graphi_value graphi_batch_norm_inference(graphi_graph *graph, grap
     return graphi_op(graph, "batch_norm_inference", 5, input, 1, attribute);
 }
 
-/* local response normalization across channels: x (k + alpha / size * sum x^2)^-beta: [...,C] to the same */
+/* local response normalization across channels: x (k + alpha / size * sum x^2)^-beta, over size channels around its
+ * own; of an even size one more behind it than before, as ONNX: [...,C] to the same */
 static inline graphi_value graphi_lrn(graphi_graph *graph, graphi_value a, int64_t size, double alpha, double beta,
     double k)
 {
@@ -661,7 +663,8 @@ static inline graphi_value graphi_pad(graphi_graph *graph, graphi_value a, const
     return graphi_op(graph, "pad", 1, input, 3, attribute);
 }
 
-/* the same numbers in another element type: [...] to the same */
+/* the same numbers in another element type; of float32 the nearest that there is, NaN 0; of whole numbers the low bits:
+ * [...] to the same */
 static inline graphi_value graphi_cast(graphi_graph *graph, graphi_value a, int64_t dtype)
 {
     graphi_value input[] = {a};

@@ -50,10 +50,11 @@ GRAPHI_API void graphi_state_set_step(graphi_state *state, uint64_t step);
 /* Safetensors file with every parameter, step and seed, and `count` further strings (position of the data ...), at
  * most 64 (INVALID). Written atomically. Errors of both: IO, MEMORY. Load: INVALID when a parameter is missing or
  * differs ("eval/...", what evaluation carries from batch to batch, may be either: it then stays as it is), or the file
- * is no such file, and the state is unchanged; `extra` (may be NULL) is called after all was loaded, from this thread,
- * once for every string of the file: the further ones, and graphi.version, graphi.step and graphi.seed, which were
- * loaded already. Its texts go when it returns. state NULL: `extra` alone is called, for who makes the network that the
- * strings tell of. */
+ * is no such file; UNSUPPORTED when a parameter has an element type there that types.h has not. The state is then
+ * unchanged. What no parameter is named like is left, whatever its type. `extra` (may be NULL) is called after all was
+ * loaded, from this thread, once for every string of the file: the further ones, and graphi.version, graphi.step and
+ * graphi.seed, which were loaded already. Its texts go when it returns. state NULL: `extra` alone is called, for who
+ * makes the network that the strings tell of. */
 GRAPHI_API graphi_status graphi_state_save(const graphi_state *state, const char *path, int count,
                                            const char *const *keys, const char *const *values);
 GRAPHI_API graphi_status graphi_state_load(graphi_state *state, const char *path,

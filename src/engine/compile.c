@@ -14,6 +14,7 @@
 #include "machine/machine.h"
 #include "passes/passes.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* May the bytes of a value be set, or written by another run, between an execution and graphi_run_get? */
@@ -36,6 +37,12 @@ static graphi_status keep_old_outputs(graphi_graph *graph)
         graphi_attribute shape = {.name = "shape", .type = GRAPHI_INTS, .ints = type.dims, .count = type.rank};
         graphi_value copy = graph_append(graph, op_find("reshape"), 1, &v, 1, &shape, 0, NULL);
         TRY(graphi_graph_status(graph));
+        const char *name = graph->outputs.data[i].name;
+        char *scope = arena_alloc(&graph->arena, strlen(name) + sizeof "output ");
+        if (!scope)
+            return fail_memory("plan", strlen(name));
+        snprintf(scope, strlen(name) + sizeof "output ", "output %s", name);
+        graph->nodes.data[graph_value(graph, copy)->node].scope = scope;
         graph->outputs.data[i].value = copy;
     }
     return GRAPHI_OK;

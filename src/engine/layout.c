@@ -49,6 +49,8 @@ void bind_call_of(const struct layout *layout, int32_t id, struct array_desc *in
         const struct place *place = &compiled->place[node->output + i];
         out[i] = place->buffer >= 0 ? place->desc : dense_desc(&graph_value(compiled->graph, node->output + i)->type);
     }
+    const struct value_type *type = node->outputs ? &graph_value(compiled->graph, node->output)->type : NULL;
+    const int64_t bound = type && type->symbol >= 0 ? compiled->graph->symbols.data[type->symbol].bound : 0;
     node_text(compiled->graph, id, where, size);
     *call = (struct bind_call){.where = where,
                                .node = node,
@@ -58,6 +60,7 @@ void bind_call_of(const struct layout *layout, int32_t id, struct array_desc *in
                                .multiplicands = compiled->options.precision,
                                .conv_error = compiled->conv_error,
                                .key = node->key,
+                               .sample_rows = bound ? type->dims[0] / bound : 1,
                                .streaming = compiled->options.streaming,
                                .threads = compiled->machine->cores + compiled->machine->siblings,
                                .absent = absent(layout, node)};

@@ -30,9 +30,9 @@ bool rounding_parse(const char *names, uint32_t *forms); /* separated by commas;
 uint32_t rounding_with(uint32_t forms, int form);
 
 /* Tries each form of the table on top of the best so far, first on none whatever `plan` has, two at a time, each with a
- * state of its own and its static setting, until the deadline; none if the graph was added to since. *better gets the plan of the best forms, untuned, the
- * caller's; NULL where those are the forms of `plan`. What was tried is told in `why` and while it happens. Errors: as
- * graphi_run_execute, INTERRUPTED. */
+ * state of its own and its static setting, until the deadline; none if the graph was added to since. *better gets the
+ * plan of the best forms, untuned, the caller's; NULL where those are the forms of `plan`. What was tried is told in
+ * `why` and while it happens. Errors: as graphi_run_execute, INTERRUPTED. */
 graphi_status rounding_search(const graphi_plan *plan, const graphi_state *state, const graphi_setting *setting,
                               const struct patience *patience, void (*progress)(void *context, const char *text),
                               graphi_plan **better, struct text *why);

@@ -306,14 +306,15 @@ graphi_status graphi_run_set(graphi_run *run, const char *input, const void *dat
 {
     const struct compiled *c = run->plan->compiled;
     char where[200];
+    input = input ? input : "";
     snprintf(where, sizeof where, "input '%s'", input);
     int32_t i = plan_input(c, input);
     if (i < 0)
         return fail_port(where, "input", c->inputs.data, c->inputs.count);
     int32_t value = c->inputs.data[i].value;
     size_t expected = run_actual(run, &graph_value(c->graph, value)->type);
-    if (bytes != expected)
-        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, expected);
+    if (bytes != expected || (bytes && !data))
+        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", data ? bytes : 0, expected);
     memcpy(run_address(run, c->place[value].buffer, 0), data, bytes);
     run->fed[i] = bytes;
     return GRAPHI_OK;
@@ -323,6 +324,7 @@ graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t
 {
     const struct compiled *c = run->plan->compiled;
     char where[200];
+    symbol = symbol ? symbol : "";
     snprintf(where, sizeof where, "symbol '%s'", symbol);
     for (size_t s = 0; s < c->graph->symbols.count; s++) {
         const struct symbol *known = &c->graph->symbols.data[s];
@@ -351,6 +353,7 @@ graphi_status graphi_run_get(const graphi_run *run, const char *output, void *da
 {
     const struct compiled *c = run->plan->compiled;
     char where[200];
+    output = output ? output : "";
     snprintf(where, sizeof where, "output '%s'", output);
     if (!run->executed)
         return fail(GRAPHI_INVALID, where, "found no execution yet, expected one");
@@ -361,8 +364,8 @@ graphi_status graphi_run_get(const graphi_run *run, const char *output, void *da
         return fail_port(where, "output", c->outputs.data, c->outputs.count);
     const struct place *place = &c->place[c->outputs.data[i].value];
     size_t expected = bytes_at(run, &graph_value(c->graph, c->outputs.data[i].value)->type, run->executed_symbol);
-    if (bytes != expected)
-        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, expected);
+    if (bytes != expected || (bytes && !data))
+        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", data ? bytes : 0, expected);
     memcpy(data, run_address(run, place->buffer, place->offset), bytes);
     return GRAPHI_OK;
 }

@@ -290,9 +290,11 @@ void form_end(struct packed_form *form, bool packed)
 
 /* --- content --- */
 
-static graphi_status find_parameter(const graphi_state *state, const char *name, size_t bytes, struct parameter **out)
+static graphi_status find_parameter(const graphi_state *state, const char *name, const void *data, size_t bytes,
+                                    struct parameter **out)
 {
     char where[200];
+    name = name ? name : "";
     snprintf(where, sizeof where, "parameter '%s'", name);
     struct parameter *parameter = state_parameter(state, name);
     if (!parameter) {
@@ -301,8 +303,8 @@ static graphi_status find_parameter(const graphi_state *state, const char *name,
             expect_name(&names, state->parameters.data[i]->name);
         return fail(GRAPHI_INVALID, where, "found no such parameter in the state, expected %s", expected_text(&names));
     }
-    if (parameter->bytes != bytes)
-        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, parameter->bytes);
+    if (parameter->bytes != bytes || (bytes && !data))
+        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", data ? bytes : 0, parameter->bytes);
     *out = parameter;
     return GRAPHI_OK;
 }
@@ -310,7 +312,7 @@ static graphi_status find_parameter(const graphi_state *state, const char *name,
 graphi_status graphi_state_get(const graphi_state *state, const char *name, void *data, size_t bytes)
 {
     struct parameter *parameter;
-    TRY(find_parameter(state, name, bytes, &parameter));
+    TRY(find_parameter(state, name, data, bytes, &parameter));
     state_hold(state, parameter);
     memcpy(data, parameter->data, bytes);
     state_drop(state, parameter);
@@ -320,7 +322,7 @@ graphi_status graphi_state_get(const graphi_state *state, const char *name, void
 graphi_status graphi_state_set(graphi_state *state, const char *name, const void *data, size_t bytes)
 {
     struct parameter *parameter;
-    TRY(find_parameter(state, name, bytes, &parameter));
+    TRY(find_parameter(state, name, data, bytes, &parameter));
     state_lock(state);
     if (parameter->away)
         mem_renew(parameter->data, bytes);

@@ -189,6 +189,8 @@ static graphi_status read_tried(const struct json_file *r, graphi_plan *plan)
         const json_t *object = json_array_get(list, i), *predicted = json_object_get(object, "predicted_ns");
         double ms[RACE_ROUNDS];
         struct tried tried = {.ms = ms, .chosen = json_is_true(json_object_get(object, "chosen"))};
+        if (!json_is_boolean(json_object_get(object, "chosen")))
+            return json_file_wrong(&at, "chosen", json_object_get(object, "chosen"), "true or false");
         TRY(read_setting(&at, object, &tried.setting));
         if (!json_file_number(predicted, 0, &tried.predicted_ns))
             return json_file_wrong(&at, "predicted_ns", predicted, "a number that is not negative");

@@ -4,6 +4,7 @@
  * their readers wait for whoever writes the bytes. A parameter's new content waits for every reader of the old one,
  * through views too. Compile time only, one thread. Usual size: 500 to 5,000 tasks. */
 #include "base/hash.h"
+#include "base/index.h"
 #include "base/number.h"
 #include "base/status.h"
 #include "engine/compile.h"
@@ -356,21 +357,19 @@ static size_t params_room(const struct kernel *kernel)
     return (kernel->params_bytes + PARAMS_ALIGN - 1) & ~(size_t)(PARAMS_ALIGN - 1);
 }
 
-/* The first task whose kernel has parameters of the same content, by a table with room for `slots` (a power of two)
- * tasks. */
-static int32_t first_like(const struct compiled *c, int32_t task, int32_t *table, size_t slots)
+/* The first task whose kernel has parameters of the same content, this one if there is none; -1: no memory. */
+static int32_t first_like(const struct compiled *c, int32_t task, struct index *seen)
 {
     const struct kernel *kernel = &c->task[task].kernel;
-    size_t at = (size_t)hash_u64(hash_bytes(HASH_START, kernel->params, kernel->params_bytes), kernel->params_bytes);
-    for (;; at++) {
-        int32_t *entry = &table[at & (slots - 1)];
-        if (!*entry)
-            *entry = task + 1;
-        const struct kernel *other = &c->task[*entry - 1].kernel;
-        if (*entry - 1 == task || (other->params_bytes == kernel->params_bytes &&
-                                   memcmp(other->params, kernel->params, kernel->params_bytes) == 0))
-            return *entry - 1;
+    const uint64_t hash = hash_u64(hash_bytes(HASH_START, kernel->params, kernel->params_bytes), kernel->params_bytes);
+    size_t at = 0;
+    for (int32_t first; (first = index_next(seen, hash, &at)) >= 0;) {
+        const struct kernel *other = &c->task[first].kernel;
+        if (other->params_bytes == kernel->params_bytes &&
+            memcmp(other->params, kernel->params, kernel->params_bytes) == 0)
+            return first;
     }
+    return index_add(seen, hash, task) ? task : -1;
 }
 
 /* Parameters of all kernels move into one block in the order of the tasks: allocated one by one while binding, each
@@ -378,15 +377,17 @@ static int32_t first_like(const struct compiled *c, int32_t task, int32_t *table
  * unrolled network differ in their arguments only, and a fused program is 3 KB. */
 static graphi_status gather_params(struct compiled *c)
 {
-    size_t bytes = 0, at = 0, slots = 64;
-    while (slots < 2 * (size_t)c->tasks)
-        slots *= 2;
-    int32_t *table = mem_zalloc_array(slots, sizeof *table), *like = mem_alloc(sizeof *like * ((size_t)c->tasks + 1));
-    for (int32_t t = 0; t < c->tasks && table && like; t++) {
-        like[t] = c->task[t].kernel.params ? first_like(c, t, table, slots) : t;
+    size_t bytes = 0, at = 0;
+    struct index seen = {0};
+    int32_t *like = mem_alloc(sizeof *like * ((size_t)c->tasks + 1));
+    bool enough = like;
+    for (int32_t t = 0; t < c->tasks && enough; t++) {
+        like[t] = c->task[t].kernel.params ? first_like(c, t, &seen) : t;
         bytes += like[t] == t ? params_room(&c->task[t].kernel) : 0;
+        enough = like[t] >= 0;
     }
-    c->params = table && like ? mem_zalloc(bytes) : NULL;
+    index_free(&seen);
+    c->params = enough ? mem_zalloc(bytes) : NULL;
     for (int32_t t = 0; t < c->tasks && c->params; t++) {
         struct kernel *kernel = &c->task[t].kernel;
         void *own = kernel->params;
@@ -399,7 +400,6 @@ static graphi_status gather_params(struct compiled *c)
         }
         mem_free(own);
     }
-    mem_free(table);
     mem_free(like);
     return c->params ? GRAPHI_OK : fail_memory("tasks", bytes);
 }

@@ -165,11 +165,16 @@ static graphi_status take_shapes(const graphi_graph *graph, const char *where, s
         for (int d = 0; good && d < call->out[i].rank; d++)
             good = call->out[i].dims[d] >= 1 && !__builtin_mul_overflow(bytes, call->out[i].dims[d], &bytes) &&
                    bytes <= TYPE_MOST_BYTES;
-        if (good && !symbol_fits(graph, &call->out[i]))
+        if (good && !symbol_fits(graph, &call->out[i])) {
+            const int32_t symbol = call->out[i].symbol;
+            const struct symbol *known = symbol < (int32_t)graph->symbols.count ? &graph->symbols.data[symbol] : NULL;
+            char text[128];
+            type_text(&call->out[i], text, sizeof text);
             return fail(GRAPHI_INVALID, where,
-                        "found output %d that follows symbol %d, expected a symbol of this graph "
-                        "that dimension 0 is a multiple of",
-                        i, call->out[i].symbol);
+                        "found output %d of type %s that follows symbol '%s', expected a multiple of its bound %lld as "
+                        "dimension 0",
+                        i, text, known ? known->name : "", known ? (long long)known->bound : 0);
+        }
         if (good)
             continue;
         char text[128];
@@ -217,7 +222,7 @@ graphi_value graph_append(graphi_graph *graph, const struct op_kind *kind, int i
     graphi_status status = graph->status;
     int32_t id = (int32_t)graph->nodes.count;
     struct call call = {.node = {.kind = kind, .inputs = inputs, .scope = graph->scope, .backward = graph->backward,
-                                 .order = id, .successor = -1,
+                                 .order = id, .successor = -1, .origin = graph->clone ? -1 : id,
                                  .key = hash_u64(hash_string(HASH_START, graph->scope), (uint64_t)id)}};
     call.in = call.few_in;
     call.out = call.few_out;

@@ -52,6 +52,7 @@ struct node {
     uint64_t key;  /* of random counters: scope and place at building; passes keep it, inlining mixes the call's */
     int32_t order; /* wished place in the array: compaction keeps it where edges allow (its id when appended) */
     int32_t successor;          /* of a killed node: who took over its `after` edges; -1: nobody */
+    int32_t origin;             /* of messages: the node of the user's graph that this one is or stands for, -1: none */
     bool backward;
     bool differentiated;        /* a gradient passes it */
 };
@@ -81,6 +82,7 @@ struct graphi_graph {
     graphi_status status;  /* the first error */
     char message[512];
     bool part;             /* a region of another graph: complete, graph_open refuses it */
+    bool clone;            /* nodes appended now are none of the user's */
     int depth;             /* of regions in regions; 0: it has none */
     bool backward;         /* nodes appended now belong to the backward pass */
     graphi_graph *retired; /* regions of killed nodes: clones may still borrow their names */
@@ -103,7 +105,7 @@ int64_t attr_int(const struct node *node, const char *name);
 double attr_float(const struct node *node, const char *name);
 int attr_ints(const struct node *node, const char *name, const int64_t **ints); /* gives the count */
 
-/* "matmul 'layer2/t7' (node 17)" for messages. */
+/* "matmul 'layer2/t7' (node 17)" for messages, by the numbers of the graph that it is a clone of. */
 void node_text(const graphi_graph *graph, int32_t node, char *text, size_t size);
 
 /* Whether the user may add to the graph: not NULL, not broken, no region of another one (which is recorded). */

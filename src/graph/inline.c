@@ -124,6 +124,7 @@ static graphi_status inline_node(graphi_graph *graph, const struct node *call, s
         if (out != GRAPHI_NONE) {
             made->key = hash_u64(call->key, node->key);
             made->order = call->order;
+            made->origin = call->origin;
         }
     }
     mem_free(input);

@@ -94,10 +94,9 @@ bool attribute_is_default(const graphi_attribute *attribute, const struct op_att
 
 static void describe(const char *kind, const char *scope, int32_t id, char *text, size_t size)
 {
-    if (*scope)
-        snprintf(text, size, "%s '%s' (node %d)", kind, scope, id);
-    else
-        snprintf(text, size, "%s (node %d)", kind, id);
+    size_t used = (size_t)snprintf(text, size, *scope ? "%s '%s'" : "%s", kind, scope);
+    if (id >= 0 && used < size)
+        snprintf(text + used, size - used, " (node %d)", id);
 }
 
 void node_text(const graphi_graph *graph, int32_t node, char *text, size_t size)
@@ -107,7 +106,7 @@ void node_text(const graphi_graph *graph, int32_t node, char *text, size_t size)
         return;
     }
     const struct node *n = graph_node(graph, node);
-    describe(n->kind ? n->kind->name : "removed", n->scope, node, text, size);
+    describe(n->kind ? n->kind->name : "removed", n->scope, n->origin, text, size);
 }
 
 double node_flops(const graphi_graph *graph, int32_t node)

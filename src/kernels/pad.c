@@ -23,7 +23,7 @@ uint64_t value_bits(graphi_dtype dtype, double value)
     static const struct {
         double least, most;
     } ranges[] = {[GRAPHI_I32] = {INT32_MIN, INT32_MAX},
-                  [GRAPHI_I64] = {(double)INT64_MIN, 0x1.fffffffffffffp62}, /* float64 has no number nearer to 2^63 */
+                  [GRAPHI_I64] = {(double)INT64_MIN, 0x1p63},
                   [GRAPHI_U8] = {0, UINT8_MAX}};
     uint64_t bits = 0;
     float f = (float)value;
@@ -33,7 +33,8 @@ uint64_t value_bits(graphi_dtype dtype, double value)
         return u;
     if (dtype == GRAPHI_BF16)
         return isnan(f) ? 0x7fc0 : (u + 0x7fff + ((u >> 16) & 1)) >> 16;
-    int64_t whole = isnan(value) ? 0 : (int64_t)fmin(fmax(value, ranges[dtype].least), ranges[dtype].most);
+    const double limited = isnan(value) ? 0 : fmin(fmax(value, ranges[dtype].least), ranges[dtype].most);
+    int64_t whole = limited >= 0x1p63 ? INT64_MAX : (int64_t)limited; /* as cast has it */
     switch (dtype) {
     case GRAPHI_I32:
         return (uint32_t)(int32_t)whole;

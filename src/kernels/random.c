@@ -32,7 +32,8 @@ struct draw {
     draw_function draw;
     float a, b;
     uint64_t key;
-    int64_t count, row; /* elements at the bound; of one sample */
+    int64_t count, row; /* elements at the bound; of one of dimension 0 */
+    int64_t sample;     /* of one sample; before, how many rows of dimension 0 it has */
     bool bounded;
     int shares;
 };
@@ -46,7 +47,7 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
     int64_t begin, end;
     split_range(work->bounded ? call->out[0].rows * work->row : work->count, work->shares, share, &begin, &end);
     while (begin < end) {
-        uint64_t counter = call->first_sample * (uint64_t)work->row + (uint64_t)begin;
+        uint64_t counter = call->first_sample * (uint64_t)work->sample + (uint64_t)begin;
         int skip = (int)(counter & 3), n = RANDOM_BLOCK - skip;
         n = end - begin < n ? (int)(end - begin) : n;
         work->loops.block(key, call->step, counter >> 2, bits);
@@ -79,7 +80,7 @@ static void draw_normal(const struct draw *work, const struct kernel_call *call,
                         int n)
 {
     float *y = (float *)call->out[0].data + at;
-    uint64_t first = call->first_sample * (uint64_t)work->row + (uint64_t)at;
+    uint64_t first = call->first_sample * (uint64_t)work->sample + (uint64_t)at;
     for (int i = 0; i < n; i++) {
         int odd = (int)((first + (uint64_t)i) & 1);
         float radius = sqrtf(-2 * logf(1 - random_unit(bits[i - odd]))),
@@ -97,6 +98,7 @@ static graphi_status make(const char *name, struct draw draft, const struct arra
     draft.count = array_count(y);
     draft.bounded = y->bounded;
     draft.row = y->rank && y->dims[0] ? draft.count / y->dims[0] : draft.count;
+    draft.sample *= draft.row;
     int64_t shares = draft.count / SHARE_ELEMENTS;
     draft.shares = shares < 1 ? 1 : shares > MAX_SHARES ? MAX_SHARES : (int)shares;
     struct kernel like = {.name = name, .run = run, .shares = {draft.shares}, .flops = (double)draft.count,
@@ -104,8 +106,9 @@ static graphi_status make(const char *name, struct draw draft, const struct arra
     return kernel_make(like, &draft, sizeof draft, kernel);
 }
 
-graphi_status dropout_bind(double keep, uint64_t key, const struct array_desc *x, const struct array_desc *y,
-                           const struct array_desc *mask, enum isa isa, struct kernel *kernel)
+graphi_status dropout_bind(double keep, uint64_t key, int64_t sample_rows, const struct array_desc *x,
+                           const struct array_desc *y, const struct array_desc *mask, enum isa isa,
+                           struct kernel *kernel)
 {
     if (!(keep > 0 && keep <= 1))
         return fail(GRAPHI_INVALID, "dropout", "found keep %g, expected 0 < keep <= 1", keep);
@@ -113,14 +116,16 @@ graphi_status dropout_bind(double keep, uint64_t key, const struct array_desc *x
         array_count(mask) != array_count(y))
         return fail(GRAPHI_UNSUPPORTED, "dropout",
                     "found strided arrays or sizes that differ, expected dense ones of one shape");
-    struct draw draft = {.draw = draw_dropout, .a = (float)keep, .b = (float)(1 / keep), .key = key};
+    struct draw draft = {.draw = draw_dropout, .a = (float)keep, .b = (float)(1 / keep), .key = key,
+                         .sample = sample_rows};
     return make("dropout", draft, y, 3, isa, kernel);
 }
 
-graphi_status random_fill_bind(enum random_kind kind, double a, double b, uint64_t key, const struct array_desc *y,
-                               enum isa isa, struct kernel *kernel)
+graphi_status random_fill_bind(enum random_kind kind, double a, double b, uint64_t key, int64_t sample_rows,
+                               const struct array_desc *y, enum isa isa, struct kernel *kernel)
 {
     struct draw draft = {
-        .draw = kind == RANDOM_UNIFORM ? draw_uniform : draw_normal, .a = (float)a, .b = (float)b, .key = key};
+        .draw = kind == RANDOM_UNIFORM ? draw_uniform : draw_normal, .a = (float)a, .b = (float)b, .key = key,
+        .sample = sample_rows};
     return make(kind == RANDOM_UNIFORM ? "random_uniform" : "random_normal", draft, y, 1, isa, kernel);
 }

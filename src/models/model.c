@@ -35,6 +35,7 @@ static const char *list_models(unsigned switches, char list[LIST])
 static graphi_status find(const char *name, const struct model **out)
 {
     char list[LIST];
+    name = name ? name : "";
     for (int i = 0; i < MODELS; i++)
         if (strcmp(models[i]->info.name, name) == 0) {
             *out = models[i];
@@ -74,6 +75,20 @@ static graphi_status check_switches(const struct model *model, const graphi_mode
     return GRAPHI_OK;
 }
 
+static graphi_status check_counts(const graphi_model_options *o)
+{
+    const struct {
+        const char *name;
+        int64_t count;
+    } all[] = {{"batch", o->batch}, {"image", o->image}, {"classes", o->classes}, {"vocabulary", o->vocabulary},
+               {"steps", o->steps}, {"units", o->units}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].count < 0)
+            return fail(GRAPHI_INVALID, all[i].name, "found %lld, expected at least 1, or 0 for the network's own",
+                        (long long)all[i].count);
+    return GRAPHI_OK;
+}
+
 static graphi_status check_words(const struct model *model, const graphi_model_options *options)
 {
     if (model_size_index(options) < 0)
@@ -106,6 +121,7 @@ graphi_status graphi_model_get_info(const char *name, const graphi_model_options
     options = options ? options : &none;
     TRY(find(name, &model));
     TRY(check_words(model, options));
+    TRY(check_counts(options));
     TRY(check_switches(model, options));
     graphi_model_info settled = model->info;
     const int index = model_size_index(options);

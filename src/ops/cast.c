@@ -80,7 +80,8 @@ static graphi_status bind_zeros(const struct bind_call *call, struct kernel *ker
 
 const struct op_kind ops_cast[] = {
     {.name = "cast",
-     .summary = "the same numbers in another element type",
+     .summary = "the same numbers in another element type; of float32 the nearest that there is, NaN 0; of whole "
+                "numbers the low bits",
      .shapes = "[...] to the same",
      UNARY,
      .attributes = cast_attributes,

@@ -21,8 +21,8 @@ static graphi_status dropout_shape(const struct shape_call *call)
 
 static graphi_status dropout_bind_node(const struct bind_call *call, struct kernel *kernel)
 {
-    return dropout_bind(attr_float(call->node, "keep"), call->key, call->in, &call->out[0], &call->out[1], call->isa,
-                        kernel);
+    return dropout_bind(attr_float(call->node, "keep"), call->key, call->sample_rows, call->in, &call->out[0],
+                        &call->out[1], call->isa, kernel);
 }
 
 static void dropout_rule(struct gradient_call *call)
@@ -57,13 +57,13 @@ static graphi_status uniform_shape(const struct shape_call *call)
 static graphi_status bind_uniform(const struct bind_call *call, struct kernel *kernel)
 {
     return random_fill_bind(RANDOM_UNIFORM, attr_float(call->node, "a"), attr_float(call->node, "b"), call->key,
-                            call->out, call->isa, kernel);
+                            call->sample_rows, call->out, call->isa, kernel);
 }
 
 static graphi_status bind_normal(const struct bind_call *call, struct kernel *kernel)
 {
     return random_fill_bind(RANDOM_NORMAL, attr_float(call->node, "a"), attr_float(call->node, "b"), call->key,
-                            call->out, call->isa, kernel);
+                            call->sample_rows, call->out, call->isa, kernel);
 }
 
 static const struct op_attribute dropout_attributes[] = {

@@ -158,6 +158,7 @@ static void inference_gradient(struct gradient_call *call)
     graphi_graph *graph = call->graph;
     graphi_value x = call->in[0], scale = call->in[1], bias = call->in[2], mean = call->in[3], var = call->in[4];
     graphi_value dy = call->grad_out[0], zeros = build1(graph, "zeros_like", bias);
+    graphi_value centre = build1(graph, "zeros_like", mean); /* a mean as fixed as that */
     const graphi_attribute *attribute = call->op->attribute;
     int attributes = call->op->attributes;
     if (call->needed[3] || call->needed[4]) {
@@ -168,7 +169,7 @@ static void inference_gradient(struct gradient_call *call)
         return;
     }
     if (call->needed[0])
-        call->grad_in[0] = graphi_op(graph, "batch_norm_inference", 5, (graphi_value[]){dy, scale, zeros, zeros, var},
+        call->grad_in[0] = graphi_op(graph, "batch_norm_inference", 5, (graphi_value[]){dy, scale, zeros, centre, var},
                                      attributes, attribute);
     if (call->needed[1]) {
         graphi_value ones = build2(graph, "add", zeros, build_scalar(graph, 1));
@@ -210,7 +211,8 @@ static double lrn_flops(const struct shape_call *call)
 #define FLAGS OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED
 const struct op_kind ops_norm[] = {
     {.name = "batch_norm",
-     .summary = "batch normalization over all but the last dimension: x, scale, bias to y, mean, inv_std",
+     .summary = "batch normalization over all but the last dimension: x, scale, bias to y, mean, inv_std; these two "
+                "have no gradient",
      .shapes = "x [rows,...,C], scale [C], bias [C] to y like x, mean [C], inv_std [C]",
      .min_inputs = 3,
      .max_inputs = 3,
@@ -234,7 +236,7 @@ const struct op_kind ops_norm[] = {
      .flops = batch_grad_flops,
      .bind = batch_grad_bind},
     {.name = "batch_norm_inference",
-     .summary = "normalization by given statistics: x, scale, bias, mean, var to y",
+     .summary = "normalization by given statistics: x, scale, bias, mean, var to y; these have no gradient",
      .shapes = "x [rows,...,C], four of [C] to y like x",
      .min_inputs = 5,
      .max_inputs = 5,
@@ -247,7 +249,8 @@ const struct op_kind ops_norm[] = {
      .flops = inference_flops,
      .bind = inference_bind},
     {.name = "lrn",
-     .summary = "local response normalization across channels: x (k + alpha / size * sum x^2)^-beta",
+     .summary = "local response normalization across channels: x (k + alpha / size * sum x^2)^-beta, over size "
+                "channels around its own; of an even size one more behind it than before, as ONNX",
      .shapes = "[...,C] to the same",
      .min_inputs = 1,
      .max_inputs = 1,

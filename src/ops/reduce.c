@@ -253,7 +253,8 @@ static const struct op_attribute type_attributes[] = {
 const struct op_kind ops_reduce[] = {
     ROW("reduce_sum", "sum over axes", LEFT, axes_attributes, bind_sum, reduce_shape, sum_gradient),
     ROW("reduce_mean", "mean over axes", LEFT, axes_attributes, bind_mean, reduce_shape, mean_gradient),
-    ROW("reduce_max", "maximum over axes; NaN if any is", LEFT, axes_attributes, bind_max, reduce_shape, max_gradient),
+    ROW("reduce_max", "maximum over axes; NaN if any is; equal ones share the gradient", LEFT, axes_attributes,
+        bind_max, reduce_shape, max_gradient),
     ROW("reduce_sum_squares", "sum of squares over axes", LEFT, axes_attributes, bind_squares, reduce_shape,
         squares_gradient),
     ROW("sum_to", "sum over what broadcasting from `dims` repeats", "[...] to [dims]", type_attributes, bind_sum_to,

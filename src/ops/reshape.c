@@ -7,7 +7,8 @@
 
 static const struct op_attribute shape_attributes[] = {
     {.name = "shape",
-     .meaning = "of the result; -1, once: what is left; 0: the input's size at that place",
+     .meaning = "of the result; -1, once: what is left; 0: the input's size at that place; where dimension 0 follows a "
+                "symbol, the result's is a multiple or a divisor of it",
      .type = GRAPHI_INTS,
      .required = true},
     {0},

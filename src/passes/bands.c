@@ -14,8 +14,7 @@
 
 struct bands {
     graphi_graph *graph;
-    int32_t *begin, *list; /* users of values */
-    bool *output;          /* value is an output of the graph */
+    struct uses uses;
     struct value_map map;
     struct conv_node_options about;
 };
@@ -27,8 +26,7 @@ static int32_t only_source(const struct bands *b, int32_t id)
     if (!is_kind(pool, "max_pool") && !is_kind(pool, "avg_pool"))
         return -1;
     const int32_t image = pool->input[0], source = graph_value(b->graph, image)->node;
-    if (source < 0 || b->begin[image + 1] - b->begin[image] != 1 || graph_value(b->graph, image)->assigns >= 0 ||
-        b->output[image])
+    if (source < 0 || !uses_once(&b->uses, b->graph, image))
         return -1;
     const struct node *node = graph_node(b->graph, source);
     return node->kind && node->backward == pool->backward ? source : -1;
@@ -36,7 +34,7 @@ static int32_t only_source(const struct bands *b, int32_t id)
 
 static bool is_read(const struct bands *b, int32_t value)
 {
-    return b->begin[value + 1] > b->begin[value] || b->output[value];
+    return uses_count(&b->uses, value) || b->uses.output[value];
 }
 
 /* The convolution made again with the pool in it, its results in place of the pool's. */
@@ -54,18 +52,14 @@ static graphi_status take_in(struct bands *b, int32_t source, int32_t id, const 
     const int32_t made = (int32_t)b->graph->nodes.count;
     TRY(successor_place(b->graph, &s, &b->map));
     for (int k = 0; k < outputs; k++)
-        b->map.to[pool.output + k] = graph_node(b->graph, made)->output + k;
+        TRY(map_set(&b->map, b->graph, pool.output + k, graph_node(b->graph, made)->output + k));
     return graph_supersede(b->graph, id, made);
 }
 
 graphi_status pass_bands(graphi_graph *graph, const struct pass_options *options)
 {
     struct bands b = {.graph = graph, .about = {options->isa, options->multiplicands, options->conv_error}};
-    b.output = graph_mark_outputs(graph);
-    graphi_status status =
-        b.output && map_reach(&b.map, graph) ? GRAPHI_OK : fail_memory("bands", graph->values.count);
-    if (status == GRAPHI_OK)
-        status = graph_users(graph, &b.begin, &b.list);
+    graphi_status status = uses_open(graph, &b.uses);
     const int32_t nodes = (int32_t)graph->nodes.count;
     for (int32_t id = 0; status == GRAPHI_OK && id < nodes; id++) {
         struct pool_spec spec;
@@ -73,11 +67,6 @@ graphi_status pass_bands(graphi_graph *graph, const struct pass_options *options
         if (source >= 0 && conv_node_pools(graph, graph_node(graph, source), &b.about, graph_node(graph, id), &spec))
             status = take_in(&b, source, id, &spec);
     }
-    mem_free(b.begin);
-    mem_free(b.list);
-    mem_free(b.output);
-    if (status == GRAPHI_OK)
-        return map_apply(&b.map, graph);
-    map_free(&b.map);
-    return status;
+    uses_close(&b.uses);
+    return map_end(&b.map, graph, status);
 }

@@ -265,9 +265,7 @@ static graphi_status replace(struct batcher *b, int i, uint64_t shared, graphi_v
     const graphi_value value = part(b, i, shared, whole);
     TRY(graph->status);
     adopt(graph, made, &node);
-    if (!map_reach(&b->map, graph))
-        return fail_memory("batch", graph->values.count);
-    b->map.to[node.output] = value;
+    TRY(map_set(&b->map, graph, node.output, value));
     return graph_supersede(graph, id, (int32_t)graph->nodes.count - 1);
 }
 
@@ -327,8 +325,7 @@ static graphi_status run(struct batcher *b, bool together)
     const size_t nodes = b->graph->nodes.count, numbers = 5 * nodes + 2;
     b->first = mem_zalloc_array(numbers, sizeof *b->first);
     b->shared = mem_zalloc_array(nodes + 1, sizeof *b->shared);
-    if (!b->first || !b->shared || !array_reserve(&b->ids, nodes) || !array_reserve(&b->values, nodes) ||
-        !map_reach(&b->map, b->graph))
+    if (!b->first || !b->shared || !array_reserve(&b->ids, nodes) || !array_reserve(&b->values, nodes))
         return fail_memory("batch", numbers * sizeof *b->first);
     b->next = b->first + nodes;
     b->reached = b->next + nodes;
@@ -349,8 +346,5 @@ graphi_status pass_batch(graphi_graph *graph, const struct pass_options *options
     array_free(&b.ids);
     array_free(&b.values);
     wholes_close(&b.wholes);
-    if (status == GRAPHI_OK)
-        return map_apply(&b.map, graph);
-    map_free(&b.map);
-    return status;
+    return map_end(&b.map, graph, status);
 }

@@ -5,24 +5,10 @@
 #include "passes/passes.h"
 
 #include "base/hash.h"
+#include "base/index.h"
 #include "graph/op.h"
 
 #include <string.h>
-
-struct table {
-    int32_t *slot; /* id + 1; 0: empty */
-    size_t mask;
-};
-
-static bool table_init(struct table *table, size_t count)
-{
-    size_t size = 16;
-    while (size < count * 2)
-        size *= 2;
-    table->slot = mem_zalloc_array(size, sizeof *table->slot);
-    table->mask = size - 1;
-    return table->slot;
-}
 
 static bool same_constant(const graphi_graph *graph, int32_t a, int32_t b)
 {
@@ -30,24 +16,22 @@ static bool same_constant(const graphi_graph *graph, int32_t a, int32_t b)
     return type_equal(&x->type, &y->type) && memcmp(x->data, y->data, (size_t)type_bytes(&x->type)) == 0;
 }
 
-static graphi_status merge_constants(const graphi_graph *graph, struct value_map *map)
+static graphi_status merge_constants(const graphi_graph *graph, struct value_map *map, struct index *seen)
 {
-    struct table table;
-    if (!table_init(&table, graph->values.count))
-        return fail_memory("cse", graph->values.count);
     for (int32_t v = 0; v < (int32_t)graph->values.count; v++) {
         const struct value *value = graph_value(graph, v);
         if (value->kind != VALUE_CONSTANT)
             continue;
-        size_t at = hash_bytes(HASH_START, value->data, (size_t)type_bytes(&value->type)) & table.mask;
-        while (table.slot[at] && !same_constant(graph, table.slot[at] - 1, v))
-            at = (at + 1) & table.mask;
-        if (table.slot[at])
-            map->to[v] = table.slot[at] - 1;
-        else
-            table.slot[at] = v + 1;
+        const uint64_t hash = hash_bytes(HASH_START, value->data, (size_t)type_bytes(&value->type));
+        size_t at = 0;
+        int32_t first;
+        while ((first = index_next(seen, hash, &at)) >= 0 && !same_constant(graph, first, v))
+            continue;
+        if (first >= 0)
+            TRY(map_set(map, graph, v, first));
+        else if (!index_add(seen, hash, v))
+            return fail_memory("cse", seen->capacity * sizeof *seen->slots);
     }
-    mem_free(table.slot);
     return GRAPHI_OK;
 }
 
@@ -80,42 +64,35 @@ static bool mergeable(const graphi_graph *graph, const struct node *node)
     return true;
 }
 
-static graphi_status merge_nodes(graphi_graph *graph, struct value_map *map)
+static graphi_status merge_nodes(graphi_graph *graph, struct value_map *map, struct index *seen)
 {
-    struct table table;
-    if (!table_init(&table, graph->nodes.count))
-        return fail_memory("cse", graph->nodes.count);
-    graphi_status status = GRAPHI_OK;
-    for (int32_t id = 0; status == GRAPHI_OK && id < (int32_t)graph->nodes.count; id++) {
+    for (int32_t id = 0; id < (int32_t)graph->nodes.count; id++) {
         const struct node *node = graph_node(graph, id);
         if (!mergeable(graph, node))
             continue;
-        size_t at = cse_hash(map, node) & table.mask;
-        while (table.slot[at] && !same_node(graph, map, table.slot[at] - 1, id))
-            at = (at + 1) & table.mask;
-        if (!table.slot[at]) {
-            table.slot[at] = id + 1;
+        const uint64_t hash = cse_hash(map, node);
+        size_t at = 0;
+        int32_t first;
+        while ((first = index_next(seen, hash, &at)) >= 0 && !same_node(graph, map, first, id))
             continue;
-        }
-        int32_t first = table.slot[at] - 1;
-        for (int k = 0; k < node->outputs; k++)
-            map->to[node->output + k] = graph_node(graph, first)->output + k;
-        status = graph_supersede(graph, id, first);
+        if (first < 0 && !index_add(seen, hash, id))
+            return fail_memory("cse", seen->capacity * sizeof *seen->slots);
+        for (int k = 0; first >= 0 && k < node->outputs; k++)
+            TRY(map_set(map, graph, node->output + k, graph_node(graph, first)->output + k));
+        if (first >= 0)
+            TRY(graph_supersede(graph, id, first));
     }
-    mem_free(table.slot);
-    return status;
+    return GRAPHI_OK;
 }
 
 graphi_status pass_cse(graphi_graph *graph, const struct pass_options *options)
 {
     struct value_map map = {0};
-    graphi_status status = map_reach(&map, graph) ? GRAPHI_OK : fail_memory("cse", graph->values.count);
+    struct index constants = {0}, nodes = {0};
+    graphi_status status = merge_constants(graph, &map, &constants);
     if (status == GRAPHI_OK)
-        status = merge_constants(graph, &map);
-    if (status == GRAPHI_OK)
-        status = merge_nodes(graph, &map);
-    if (status == GRAPHI_OK)
-        return map_apply(&map, graph);
-    map_free(&map);
-    return status;
+        status = merge_nodes(graph, &map, &nodes);
+    index_free(&constants);
+    index_free(&nodes);
+    return map_end(&map, graph, status);
 }

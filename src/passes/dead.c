@@ -83,16 +83,16 @@ graphi_status passes_select(graphi_graph *graph, const char *outputs, bool updat
         return GRAPHI_OK;
     /* An assignment whose result is wanted becomes the value itself; the others lose their effect and die. */
     struct value_map map = {0};
-    if (!map_reach(&map, graph))
-        return fail_memory("outputs", graph->values.count);
-    for (size_t i = 0; i < graph->nodes.count; i++) {
+    graphi_status status = GRAPHI_OK;
+    for (size_t i = 0; status == GRAPHI_OK && i < graph->nodes.count; i++) {
         const struct node *node = graph_node(graph, (int32_t)i);
         if (!is_kind(node, "assign"))
             continue;
-        map.to[node->output] = map.to[node->input[1]]; /* which may be such a result itself */
+        /* Which may be such a result itself. */
+        status = map_set(&map, graph, node->output, map_follow(&map, node->input[1]));
         graph->values.data[graph_value(graph, node->output)->assigns].assigned = false;
         graph->values.data[node->output].assigns = -1;
         graph_kill(graph, (int32_t)i);
     }
-    return map_apply(&map, graph);
+    return map_end(&map, graph, status);
 }

@@ -25,8 +25,8 @@ enum { EARLY = -1 }; /* depth of what waits for nothing worth the name */
 
 struct chain {
     graphi_graph *graph;
-    int32_t *begin, *list, *depth;
-    bool *output;
+    struct uses uses;
+    int32_t *depth;
     int32_t host;
     int32_t link[PROGRAM_MAX_INSTRUCTIONS]; /* nodes taken */
     int links;
@@ -73,11 +73,11 @@ static bool operand_fits(const struct chain *c, int32_t v, const struct value_ty
 static int32_t next_link(const struct chain *c, int32_t value)
 {
     const struct value *result = graph_value(c->graph, value);
-    if (c->begin[value + 1] == c->begin[value] || c->output[value] || result->assigns >= 0)
+    if (!uses_count(&c->uses, value) || c->uses.output[value] || result->assigns >= 0)
         return -1;
-    int32_t user = c->list[c->begin[value]];
-    for (int32_t u = c->begin[value]; u < c->begin[value + 1]; u++)
-        if (c->list[u] != user)
+    int32_t user = c->uses.list[c->uses.begin[value]];
+    for (int32_t u = c->uses.begin[value]; u < c->uses.begin[value + 1]; u++)
+        if (c->uses.list[u] != user)
             return -1;
     const struct node *node = graph_node(c->graph, user);
     if (!node->kind || !(node->kind->flags & OP_ELEMENTWISE) || node->outputs != 1 ||
@@ -175,12 +175,9 @@ static graphi_status emit(struct chain *c, int inputs, int32_t last, struct valu
         int32_t id = (int32_t)c->graph->nodes.count;
         graphi_value out = graphi_op(c->graph, host.kind->name, inputs + c->extras, input, host.attributes, attributes);
         status = c->graph->status;
-        if (status == GRAPHI_OK && !map_reach(map, c->graph))
-            status = fail_memory("epilogue", c->graph->values.count);
-        if (status == GRAPHI_OK) {
+        if (status == GRAPHI_OK && (status = map_set(map, c->graph, last, out)) == GRAPHI_OK) {
             adopt(c->graph, id, &host);
             c->graph->nodes.data[id].key = host.key;
-            map->to[last] = out;
             status = graph_supersede(c->graph, c->host, id);
         }
         for (int i = 0; status == GRAPHI_OK && i < c->links; i++)
@@ -209,9 +206,8 @@ static bool is_early(const struct chain *c, const struct node *node)
 static graphi_status chain_init(struct chain *c, graphi_graph *graph)
 {
     *c = (struct chain){.graph = graph};
-    c->output = graph_mark_outputs(graph);
     c->depth = mem_zalloc_array(graph->nodes.count + 1, sizeof *c->depth);
-    if (!c->output || !c->depth)
+    if (!c->depth)
         return fail_memory("epilogue", graph->nodes.count);
     for (size_t i = 0; i < graph->nodes.count; i++) {
         const struct node *node = graph_node(graph, (int32_t)i);
@@ -226,7 +222,7 @@ static graphi_status chain_init(struct chain *c, graphi_graph *graph)
         if (is_early(c, node))
             c->depth[i] = EARLY;
     }
-    return graph_users(graph, &c->begin, &c->list);
+    return uses_open(graph, &c->uses);
 }
 
 graphi_status pass_epilogue(graphi_graph *graph, const struct pass_options *options)
@@ -234,8 +230,6 @@ graphi_status pass_epilogue(graphi_graph *graph, const struct pass_options *opti
     struct chain c;
     struct value_map map = {0};
     graphi_status status = chain_init(&c, graph);
-    if (status == GRAPHI_OK && !map_reach(&map, graph))
-        status = fail_memory("epilogue", graph->values.count);
     /* Only old nodes are looked at, and a node is in one chain at most: its product is its only way in. Operands that
      * an earlier chain replaced are renamed at the end, with all others. */
     size_t nodes = graph->nodes.count;
@@ -248,12 +242,7 @@ graphi_status pass_epilogue(graphi_graph *graph, const struct pass_options *opti
         if (last != product && write_program(&c, product))
             status = emit(&c, inputs, last, &map);
     }
-    mem_free(c.output);
+    uses_close(&c.uses);
     mem_free(c.depth);
-    mem_free(c.begin);
-    mem_free(c.list);
-    if (status == GRAPHI_OK)
-        return map_apply(&map, graph);
-    map_free(&map);
-    return status;
+    return map_end(&map, graph, status);
 }

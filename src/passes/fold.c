@@ -94,10 +94,8 @@ static graphi_status fold(graphi_graph *graph, int32_t id, struct value_map *map
         const struct value_type type = graph_value(graph, node.output + k)->type;
         if (status == GRAPHI_OK) {
             constant = keep(graph, made, &type, array[node.inputs + k].data);
-            if (constant < 0 || !map_reach(map, graph))
-                status = fail_memory("fold", (size_t)type_bytes(&type));
-            else
-                map->to[node.output + k] = constant;
+            status = constant < 0 ? fail_memory("fold", (size_t)type_bytes(&type))
+                                  : map_set(map, graph, node.output + k, constant);
         }
         if (array)
             mem_free(array[node.inputs + k].data);
@@ -114,14 +112,11 @@ graphi_status pass_fold(graphi_graph *graph, const struct pass_options *options)
 {
     struct value_map map = {0};
     struct index made = {0};
-    graphi_status status = map_reach(&map, graph) ? GRAPHI_OK : fail_memory("fold", graph->values.count);
+    graphi_status status = GRAPHI_OK;
     size_t nodes = graph->nodes.count;
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++)
         if (foldable(graph, graph_node(graph, (int32_t)i), &map))
             status = fold(graph, (int32_t)i, &map, &made, options);
     index_free(&made);
-    if (status == GRAPHI_OK)
-        return map_apply(&map, graph);
-    map_free(&map);
-    return status;
+    return map_end(&map, graph, status);
 }

@@ -172,12 +172,12 @@ static void join_siblings(struct fuser *f)
 {
     for (size_t v = 0; v < f->graph->values.count; v++) {
         const struct value_type *type = &graph_value(f->graph, (int32_t)v)->type;
-        for (int32_t u = f->begin[v]; u < f->begin[v + 1]; u++) {
-            int32_t one = f->list[u];
+        for (int32_t u = f->uses.begin[v]; u < f->uses.begin[v + 1]; u++) {
+            int32_t one = f->uses.list[u];
             if (f->group[one] < 0 || !type_equal(type, domain_of(f, one)))
                 continue;
-            for (int32_t w = u + 1; w < f->begin[v + 1] && w < u + MOST_JOINED; w++) {
-                int32_t two = f->list[w];
+            for (int32_t w = u + 1; w < f->uses.begin[v + 1] && w < u + MOST_JOINED; w++) {
+                int32_t two = f->uses.list[w];
                 if (f->group[two] != f->group[one] && alike(f, one, two) && f->depth[one] == f->depth[two] &&
                     fusion_fits(f, (int32_t[]){f->group[one], f->group[two]}, 2, -1))
                     fusion_join(f, f->group[one], f->group[two]);
@@ -191,15 +191,14 @@ static graphi_status fuser_init(struct fuser *f, graphi_graph *graph)
     *f = (struct fuser){.graph = graph, .nodes = (int32_t)graph->nodes.count};
     size_t nodes = graph->nodes.count;
     f->depth = mem_zalloc_array(nodes * 3 + 4 * PROGRAM_MAX_INSTRUCTIONS, sizeof *f->depth);
-    f->output = graph_mark_outputs(graph);
     f->groups = mem_zalloc_array(nodes + 1, sizeof *f->groups);
-    if (!f->depth || !f->output || !f->groups)
+    if (!f->depth || !f->groups)
         return fail_memory("fusion", nodes * sizeof *f->groups);
     f->group = f->depth + nodes;
     f->next = f->group + nodes;
     f->member = f->next + nodes;
     memset(f->group, 0xff, nodes * sizeof *f->group);
-    return graph_users(graph, &f->begin, &f->list);
+    return uses_open(graph, &f->uses);
 }
 
 graphi_status pass_fusion(graphi_graph *graph, const struct pass_options *options)
@@ -207,8 +206,6 @@ graphi_status pass_fusion(graphi_graph *graph, const struct pass_options *option
     struct fuser f;
     struct value_map map = {0};
     graphi_status status = fuser_init(&f, graph);
-    if (status == GRAPHI_OK && !map_reach(&map, graph))
-        status = fail_memory("fusion", graph->values.count);
     for (int32_t id = 0; status == GRAPHI_OK && id < f.nodes; id++)
         place(&f, id);
     if (status == GRAPHI_OK)
@@ -218,12 +215,7 @@ graphi_status pass_fusion(graphi_graph *graph, const struct pass_options *option
     if (status == GRAPHI_OK)
         status = fusion_write(&f, &map);
     mem_free(f.depth);
-    mem_free(f.output);
+    uses_close(&f.uses);
     mem_free(f.groups);
-    mem_free(f.begin);
-    mem_free(f.list);
-    if (status == GRAPHI_OK)
-        return map_apply(&map, graph);
-    map_free(&map);
-    return status;
+    return map_end(&map, graph, status);
 }

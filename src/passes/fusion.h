@@ -17,9 +17,8 @@ struct group {
 struct fuser {
     graphi_graph *graph;
     int32_t nodes;
-    int32_t *begin, *list; /* users of values */
+    struct uses uses;
     int32_t *depth, *group, *next; /* per node; group -1: not element-wise */
-    bool *output;          /* value is an output of the graph */
     struct group *groups;
     int32_t count;
     int32_t *member;       /* scratch: members of the groups asked about */

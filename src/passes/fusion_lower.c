@@ -42,9 +42,9 @@ static void each_follower(const struct fuser *f, const struct followers *after, 
     for (int32_t id = f->groups[group].head; id >= 0; id = f->next[id]) {
         const struct node *node = graph_node(f->graph, id);
         for (int k = 0; k < node->outputs; k++)
-            for (int32_t u = f->begin[node->output + k]; u < f->begin[node->output + k + 1]; u++)
-                if (f->group[f->list[u]] != group)
-                    visit(f, id, f->list[u], context);
+            for (int32_t u = f->uses.begin[node->output + k]; u < f->uses.begin[node->output + k + 1]; u++)
+                if (f->group[f->uses.list[u]] != group)
+                    visit(f, id, f->uses.list[u], context);
         for (int32_t e = after->first[id]; e >= 0; e = after->link[e])
             if (f->group[after->node[e]] != group)
                 visit(f, id, after->node[e], context);
@@ -119,10 +119,10 @@ static int64_t count_of(const struct fuser *f, int32_t value)
 static int32_t only_reader(const struct fuser *f, int32_t id)
 {
     int32_t value = graph_node(f->graph, id)->output, group = -1;
-    if (f->output[value] || graph_value(f->graph, value)->assigns >= 0)
+    if (f->uses.output[value] || graph_value(f->graph, value)->assigns >= 0)
         return -1;
-    for (int32_t u = f->begin[value]; u < f->begin[value + 1]; u++) {
-        int32_t reader = f->list[u];
+    for (int32_t u = f->uses.begin[value]; u < f->uses.begin[value + 1]; u++) {
+        int32_t reader = f->uses.list[u];
         if (!fusion_joins(f, id, reader) || f->group[reader] == f->group[id] ||
             (group >= 0 && f->group[reader] != group))
             return -1;
@@ -143,24 +143,24 @@ static bool reads(const struct node *node, int32_t value)
  * members. */
 static bool read_beside(const struct fuser *f, int32_t value, int32_t group, int32_t id)
 {
-    if (f->begin[value + 1] - f->begin[value] > f->groups[group].count) {
+    if (f->uses.begin[value + 1] - f->uses.begin[value] > f->groups[group].count) {
         for (int32_t m = f->groups[group].head; m >= 0; m = f->next[m])
             if (m != id && reads(graph_node(f->graph, m), value))
                 return true;
         return false;
     }
-    for (int32_t u = f->begin[value]; u < f->begin[value + 1]; u++)
-        if (f->list[u] != id && f->group[f->list[u]] == group)
+    for (int32_t u = f->uses.begin[value]; u < f->uses.begin[value + 1]; u++)
+        if (f->uses.list[u] != id && f->group[f->uses.list[u]] == group)
             return true;
     return false;
 }
 
 static bool is_stored(const struct fuser *f, int32_t value)
 {
-    bool stored = f->output[value] || graph_value(f->graph, value)->assigns >= 0;
+    bool stored = f->uses.output[value] || graph_value(f->graph, value)->assigns >= 0;
     int32_t group = f->group[graph_value(f->graph, value)->node];
-    for (int32_t u = f->begin[value]; !stored && u < f->begin[value + 1]; u++)
-        stored = f->group[f->list[u]] != group;
+    for (int32_t u = f->uses.begin[value]; !stored && u < f->uses.begin[value + 1]; u++)
+        stored = f->group[f->uses.list[u]] != group;
     return stored;
 }
 

@@ -61,9 +61,9 @@ static bool measure_outputs(const struct fuser *f, const struct node *node, cons
 {
     for (int k = 0; k < node->outputs; k++) {
         int32_t v = node->output + k;
-        bool stored = f->output[v] || graph_value(f->graph, v)->assigns >= 0;
-        for (int32_t u = f->begin[v]; !stored && u < f->begin[v + 1]; u++)
-            stored = !listed(member, count, f->list[u]);
+        bool stored = f->uses.output[v] || graph_value(f->graph, v)->assigns >= 0;
+        for (int32_t u = f->uses.begin[v]; !stored && u < f->uses.begin[v + 1]; u++)
+            stored = !listed(member, count, f->uses.list[u]);
         if (!stored)
             continue;
         if (m->outputs == PROGRAM_MAX_OUTPUTS)
@@ -196,13 +196,11 @@ static graphi_status emit(struct fuser *f, const int32_t *member, int count, con
     graphi_value out = graphi_op(f->graph, "program", m->inputs, m->input, 2, attributes);
     TRY(f->graph->status);
     adopt(f->graph, id, &last);
-    if (!map_reach(map, f->graph))
-        return fail_memory("fusion", f->graph->values.count);
     for (int k = 0; k < m->outputs; k++) {
         struct value *old = &f->graph->values.data[m->output[k]];
         f->graph->values.data[out + k].assigns = old->assigns;
         old->assigns = -1;
-        map->to[m->output[k]] = out + k;
+        TRY(map_set(map, f->graph, m->output[k], out + k));
     }
     for (int i = 0; i < count; i++)
         TRY(graph_supersede(f->graph, member[i], id));

@@ -249,13 +249,13 @@ static graphi_status rewrite(struct context *c, int32_t id)
         int32_t before = (int32_t)c->graph->nodes.count;
         int32_t value = rules[r](c, &node);
         TRY(c->graph->status);
-        if (!map_reach(c->map, c->graph) || !note_values(c))
+        if (!note_values(c))
             return fail_memory("identities", c->graph->values.count);
         adopt(c->graph, before, &node);
         if (value < 0 || !same_type(c, value, node.output) ||
             (!(node.kind->flags & OP_VIEW) && c->passing.data[value]))
             continue;
-        c->map->to[node.output] = value;
+        TRY(map_set(c->map, c->graph, node.output, value));
         int32_t heir = graph_value(c->graph, value)->node;
         if (heir >= 0 && heir >= before)
             return graph_supersede(c->graph, id, heir);
@@ -270,8 +270,7 @@ graphi_status pass_identities(graphi_graph *graph, const struct pass_options *op
     struct value_map map = {0};
     size_t nodes = graph->nodes.count;
     struct context c = {.graph = graph, .map = &map};
-    graphi_status status =
-        map_reach(&map, graph) && note_values(&c) ? GRAPHI_OK : fail_memory("identities", graph->values.count);
+    graphi_status status = note_values(&c) ? GRAPHI_OK : fail_memory("identities", graph->values.count);
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++) {
         const struct node *node = graph_node(graph, (int32_t)i);
         if (node->kind && node->outputs == 1 && graph_value(graph, node->output)->assigns < 0)
@@ -279,8 +278,5 @@ graphi_status pass_identities(graphi_graph *graph, const struct pass_options *op
     }
     array_free(&c.passing);
     array_free(&c.uniform);
-    if (status == GRAPHI_OK)
-        return map_apply(&map, graph);
-    map_free(&map);
-    return status;
+    return map_end(&map, graph, status);
 }

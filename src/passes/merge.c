@@ -108,9 +108,7 @@ static graphi_status cut(struct merger *m, const int32_t *ids, int count, graphi
                                     {.name = "end", .type = GRAPHI_INT, .i = begin + size}};
         graphi_value part = graphi_op(m->graph, "slice", 1, &whole, 3, range);
         TRY(m->graph->status);
-        if (!map_reach(&m->map, m->graph))
-            return fail_memory("merge", m->graph->values.count);
-        m->map.to[old] = part;
+        TRY(map_set(&m->map, m->graph, old, part));
         begin += size;
     }
     return GRAPHI_OK;
@@ -156,7 +154,7 @@ static graphi_status run(struct merger *m)
 {
     const size_t nodes = m->graph->nodes.count + 1;
     m->next = mem_alloc(nodes * sizeof *m->next);
-    graphi_status status = m->next && map_reach(&m->map, m->graph) ? GRAPHI_OK : fail_memory("merge", nodes);
+    graphi_status status = m->next ? GRAPHI_OK : fail_memory("merge", nodes);
     if (status == GRAPHI_OK)
         status = wholes_open(m->graph, &m->wholes);
     if (status == GRAPHI_OK)
@@ -165,10 +163,7 @@ static graphi_status run(struct merger *m)
         status = merge_all(m);
     wholes_close(&m->wholes);
     mem_free(m->next);
-    if (status == GRAPHI_OK)
-        return map_apply(&m->map, m->graph);
-    map_free(&m->map);
-    return status;
+    return map_end(&m->map, m->graph, status);
 }
 
 graphi_status pass_merge(graphi_graph *graph, const struct pass_options *options)

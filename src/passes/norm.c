@@ -23,7 +23,7 @@ static graphi_value rewritten(graphi_graph *graph, const struct node *node)
 graphi_status pass_norm(graphi_graph *graph, const struct pass_options *options)
 {
     struct value_map map = {0};
-    graphi_status status = map_reach(&map, graph) ? GRAPHI_OK : fail_memory("norm", graph->values.count);
+    graphi_status status = GRAPHI_OK;
     const size_t nodes = graph->nodes.count;
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++) {
         const struct node node = *graph_node(graph, (int32_t)i); /* building appends nodes */
@@ -31,16 +31,10 @@ graphi_status pass_norm(graphi_graph *graph, const struct pass_options *options)
             continue;
         const int32_t before = (int32_t)graph->nodes.count;
         const graphi_value y = rewritten(graph, &node);
-        if ((status = graph->status) == GRAPHI_OK && !map_reach(&map, graph))
-            status = fail_memory("norm", graph->values.count);
-        if (status == GRAPHI_OK) {
+        if ((status = graph->status) == GRAPHI_OK && (status = map_set(&map, graph, node.output, y)) == GRAPHI_OK) {
             adopt(graph, before, &node);
-            map.to[node.output] = y;
             status = graph_supersede(graph, (int32_t)i, graph_value(graph, y)->node);
         }
     }
-    if (status == GRAPHI_OK)
-        return map_apply(&map, graph);
-    map_free(&map);
-    return status;
+    return map_end(&map, graph, status);
 }

@@ -120,9 +120,7 @@ graphi_status pass_pack(graphi_graph *graph, const struct pass_options *options)
     struct value_map map = {0};
     p.rows = mem_zalloc_array(values * 2 + 1, sizeof *p.rows);
     p.packed = mem_zalloc_array(values * 2 + 1, sizeof *p.packed);
-    graphi_status status = p.rows && p.packed && map_reach(&map, graph)
-                               ? GRAPHI_OK
-                               : fail_memory("pack", values * 2 * sizeof *p.rows);
+    graphi_status status = p.rows && p.packed ? GRAPHI_OK : fail_memory("pack", values * 2 * sizeof *p.rows);
     if (status == GRAPHI_OK)
         memset(p.packed, 0xff, (values * 2 + 1) * sizeof *p.packed);
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++)
@@ -133,8 +131,6 @@ graphi_status pass_pack(graphi_graph *graph, const struct pass_options *options)
             status = rewrite(&p, (int32_t)i, &map);
     mem_free(p.rows);
     mem_free(p.packed);
-    if (status == GRAPHI_OK)
-        status = map_apply(&map, graph);
-    map_free(&map);
+    status = map_end(&map, graph, status);
     return status == GRAPHI_OK ? pack_convolutions(graph, options) : status;
 }

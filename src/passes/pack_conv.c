@@ -101,7 +101,7 @@ graphi_status pack_convolutions(graphi_graph *graph, const struct pass_options *
     size_t nodes = graph->nodes.count, count = 0;
     struct use *uses = mem_zalloc_array(nodes + 1, sizeof *uses);
     struct value_map map = {0};
-    graphi_status status = uses && map_reach(&map, graph) ? GRAPHI_OK : fail_memory("pack", nodes * sizeof *uses);
+    graphi_status status = uses ? GRAPHI_OK : fail_memory("pack", nodes * sizeof *uses);
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++) {
         const struct node *node = graph_node(graph, (int32_t)i);
         struct use *use = &uses[count];
@@ -122,8 +122,5 @@ graphi_status pack_convolutions(graphi_graph *graph, const struct pass_options *
             status = graph->status == GRAPHI_OK ? rewrite(graph, &uses[i], packed, &map) : graph->status;
         }
     mem_free(uses);
-    if (status == GRAPHI_OK)
-        return map_apply(&map, graph);
-    map_free(&map);
-    return status;
+    return map_end(&map, graph, status);
 }

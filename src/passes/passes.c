@@ -129,7 +129,8 @@ graphi_status pass_order(graphi_graph *graph, const struct pass_options *options
     return graph_compact(graph, NULL);
 }
 
-bool map_reach(struct value_map *map, const graphi_graph *graph)
+/* Identity up to the graph's last value. */
+static bool map_reach(struct value_map *map, const graphi_graph *graph)
 {
     if (!array_grow((void **)&map->to, map->count, &map->capacity, sizeof *map->to, graph->values.count))
         return false;
@@ -145,21 +146,44 @@ int32_t map_follow(const struct value_map *map, int32_t value)
     return value;
 }
 
-void map_free(struct value_map *map)
+graphi_status map_set(struct value_map *map, const graphi_graph *graph, int32_t value, int32_t to)
 {
-    mem_free(map->to);
-    *map = (struct value_map){0};
+    if (!map_reach(map, graph))
+        return fail_memory("passes", graph->values.count * sizeof *map->to);
+    map->to[value] = to;
+    return GRAPHI_OK;
 }
 
-graphi_status map_apply(struct value_map *map, graphi_graph *graph)
+graphi_status map_end(struct value_map *map, graphi_graph *graph, graphi_status status)
 {
-    graphi_status status = map_reach(map, graph) ? GRAPHI_OK : fail_memory("passes", graph->values.count);
+    if (status == GRAPHI_OK && !map_reach(map, graph))
+        status = fail_memory("passes", graph->values.count * sizeof *map->to);
     if (status == GRAPHI_OK) {
         graph_remap(graph, map->to);
         status = graph_compact(graph, NULL);
     }
-    map_free(map);
+    mem_free(map->to);
+    *map = (struct value_map){0};
     return status;
+}
+
+graphi_status uses_open(const graphi_graph *graph, struct uses *uses)
+{
+    uses->output = graph_mark_outputs(graph);
+    return uses->output ? graph_users(graph, &uses->begin, &uses->list) : fail_memory("passes", graph->values.count);
+}
+
+void uses_close(struct uses *uses)
+{
+    mem_free(uses->output);
+    mem_free(uses->begin);
+    mem_free(uses->list);
+    *uses = (struct uses){0};
+}
+
+bool uses_once(const struct uses *uses, const graphi_graph *graph, int32_t value)
+{
+    return uses_count(uses, value) == 1 && !uses->output[value] && graph_value(graph, value)->assigns < 0;
 }
 
 bool constant_is(const graphi_graph *graph, int32_t value, float number)
@@ -178,6 +202,7 @@ void adopt(graphi_graph *graph, int32_t first, const struct node *node)
 {
     for (size_t i = (size_t)first; i < graph->nodes.count; i++) {
         graph->nodes.data[i].order = node->order;
+        graph->nodes.data[i].origin = node->origin;
         graph->nodes.data[i].scope = node->scope;
         graph->nodes.data[i].backward = node->backward;
         for (int k = 0; k < graph->nodes.data[i].outputs; k++)

@@ -69,10 +69,24 @@ struct value_map {
     int32_t *to;
     size_t count, capacity;
 };
-bool map_reach(struct value_map *map, const graphi_graph *graph); /* identity up to the graph's last value */
+graphi_status map_set(struct value_map *map, const graphi_graph *graph, int32_t value, int32_t to); /* MEMORY */
 int32_t map_follow(const struct value_map *map, int32_t value);
-graphi_status map_apply(struct value_map *map, graphi_graph *graph); /* rewires, compacts, frees the map */
-void map_free(struct value_map *map);
+/* Where all went well, rewires and compacts the graph; frees the map in any case. */
+graphi_status map_end(struct value_map *map, graphi_graph *graph, graphi_status status);
+
+/* Who reads the values that a graph had when it was asked, and which of them are its outputs. */
+struct uses {
+    int32_t *begin, *list; /* as from graph_users */
+    bool *output;
+};
+graphi_status uses_open(const graphi_graph *graph, struct uses *uses); /* MEMORY; to be closed even so */
+void uses_close(struct uses *uses);
+static inline int32_t uses_count(const struct uses *uses, int32_t value)
+{
+    return uses->begin[value + 1] - uses->begin[value];
+}
+/* One reads it, once, and nobody else has it: no output, nothing that is kept in a parameter. */
+bool uses_once(const struct uses *uses, const graphi_graph *graph, int32_t value);
 
 /* Where pass_cse looks for a node like this one. Attributes count: the slices of one value differ in nothing else, and
  * at one place in the table each would be held against all before it. */

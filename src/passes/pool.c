@@ -15,8 +15,7 @@
 
 struct pools {
     graphi_graph *graph;
-    int32_t *begin, *list;
-    bool *output; /* value is an output of the graph */
+    struct uses uses;
     struct value_map map;
 };
 
@@ -39,7 +38,7 @@ static int64_t elements(const struct pools *p, int32_t value)
 
 static int readers(const struct pools *p, int32_t value)
 {
-    return p->output[value] ? -1 : p->begin[value + 1] - p->begin[value];
+    return p->uses.output[value] ? -1 : uses_count(&p->uses, value);
 }
 
 /* Sorts one reader of r into the module; false: it needs r as it is. */
@@ -74,8 +73,8 @@ static bool find_module(const struct pools *p, int32_t relu, struct module *m)
     if (!is_kind(node, "relu") || readers(p, node->output) < 1)
         return false;
     *m = (struct module){relu, -1, -1, -1};
-    for (int32_t u = p->begin[node->output]; u < p->begin[node->output + 1]; u++)
-        if (!take(p, p->list[u], node->output, m))
+    for (int32_t u = p->uses.begin[node->output]; u < p->uses.begin[node->output + 1]; u++)
+        if (!take(p, p->uses.list[u], node->output, m))
             return false;
     return m->pool >= 0 && m->pass >= 0 &&
            2 * elements(p, graph_node(p->graph, m->pool)->output) <= elements(p, node->output) && matches(p, m);
@@ -90,12 +89,9 @@ static graphi_value put(struct pools *p, int32_t old, const struct node *like, i
     graphi_value made = graphi_op(p->graph, form.kind->name, inputs, input, form.attributes, form.attribute);
     if (p->graph->status != GRAPHI_OK)
         return made;
-    if (!map_reach(&p->map, p->graph))
-        return graph_broken(p->graph, fail_memory("pool", p->graph->values.count));
     adopt(p->graph, id, &was);
-    if (replaced >= 0)
-        p->map.to[replaced] = made;
-    if (graph_supersede(p->graph, old, id) != GRAPHI_OK)
+    if ((replaced >= 0 && map_set(&p->map, p->graph, replaced, made) != GRAPHI_OK) ||
+        graph_supersede(p->graph, old, id) != GRAPHI_OK)
         return graph_broken(p->graph, GRAPHI_MEMORY);
     return made;
 }
@@ -128,10 +124,8 @@ static graphi_status sum_before(struct pools *p, int32_t id)
 
 graphi_status pass_pool(graphi_graph *graph, const struct pass_options *options)
 {
-    struct pools p = {.graph = graph, .output = graph_mark_outputs(graph)};
-    graphi_status status = p.output && map_reach(&p.map, graph) ? GRAPHI_OK : fail_memory("pool", graph->values.count);
-    if (status == GRAPHI_OK)
-        status = graph_users(graph, &p.begin, &p.list);
+    struct pools p = {.graph = graph};
+    graphi_status status = uses_open(graph, &p.uses);
     int32_t nodes = (int32_t)graph->nodes.count;
     for (int32_t id = 0; status == GRAPHI_OK && id < nodes; id++) {
         struct module m;
@@ -142,11 +136,6 @@ graphi_status pass_pool(graphi_graph *graph, const struct pass_options *options)
         else if (is_kind(graph_node(graph, id), "sum_to"))
             status = sum_before(&p, id);
     }
-    mem_free(p.begin);
-    mem_free(p.list);
-    mem_free(p.output);
-    if (status == GRAPHI_OK)
-        return map_apply(&p.map, graph);
-    map_free(&p.map);
-    return status;
+    uses_close(&p.uses);
+    return map_end(&p.map, graph, status);
 }

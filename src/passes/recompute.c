@@ -24,8 +24,7 @@ struct making { /* a value that is about to be copied: its inputs before `next` 
 
 struct recompute {
     graphi_graph *graph;
-    int32_t *begin, *list; /* users of values */
-    bool *output;          /* per value: an output of the graph */
+    struct uses uses;
     bool *kept;            /* per value: in memory when the backward pass runs, whether it is read once more or not */
     int32_t *level;        /* per node: changes between element-wise operations and others on the way to it */
     bool *again;           /* per value: made for the backward pass rather than kept */
@@ -75,12 +74,12 @@ static bool stays_inside(const struct recompute *r, const struct node *node)
 {
     const struct value *value = graph_value(r->graph, node->output);
     int32_t level = r->level[value->node];
-    if (r->output[node->output])
+    if (r->uses.output[node->output])
         return false;
-    for (int32_t u = r->begin[node->output]; u < r->begin[node->output + 1]; u++) {
-        const struct node *reader = graph_node(r->graph, r->list[u]);
+    for (int32_t u = r->uses.begin[node->output]; u < r->uses.begin[node->output + 1]; u++) {
+        const struct node *reader = graph_node(r->graph, r->uses.list[u]);
         if (!is_elementwise(reader) || !type_equal(&graph_value(r->graph, reader->output)->type, &value->type) ||
-            (!reader->backward && r->level[r->list[u]] != level))
+            (!reader->backward && r->level[r->uses.list[u]] != level))
             return false;
     }
     return true;
@@ -184,9 +183,9 @@ static graphi_status run(struct recompute *r)
 {
     size_t values = r->graph->values.count;
     int32_t nodes = (int32_t)r->graph->nodes.count;
-    if (!r->level || !r->output || !r->kept || !r->again || !r->base || !r->copy)
+    if (!r->level || !r->kept || !r->again || !r->base || !r->copy)
         return fail_memory("recompute", values * sizeof *r->copy);
-    TRY(graph_users(r->graph, &r->begin, &r->list));
+    TRY(uses_open(r->graph, &r->uses));
     mark_kept(r, values);
     for (size_t v = 0; v < values; v++)
         r->copy[v] = -1;
@@ -205,16 +204,13 @@ graphi_status pass_recompute(graphi_graph *graph, const struct pass_options *opt
     struct recompute r = {.graph = graph};
     size_t values = graph->values.count;
     r.level = mem_zalloc_array(graph->nodes.count + 1, sizeof *r.level);
-    r.output = graph_mark_outputs(graph);
     r.kept = mem_zalloc_array(values + 1, sizeof *r.kept);
     r.again = mem_zalloc_array(values + 1, sizeof *r.again);
     r.base = mem_zalloc_array(values + 1, sizeof *r.base);
     r.copy = mem_zalloc_array(values + 1, sizeof *r.copy);
     graphi_status status = run(&r);
-    mem_free(r.begin);
-    mem_free(r.list);
     mem_free(r.level);
-    mem_free(r.output);
+    uses_close(&r.uses);
     mem_free(r.kept);
     mem_free(r.again);
     mem_free(r.base);

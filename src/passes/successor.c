@@ -47,13 +47,11 @@ graphi_status successor_place(graphi_graph *graph, struct successor *successor, 
     graphi_value out =
         graphi_op(graph, old->kind->name, old->inputs, successor->input, old->attributes, successor->attribute);
     graphi_status status = graph->status;
-    if (status == GRAPHI_OK && !map_reach(map, graph))
-        status = fail_memory("passes", graph->values.count);
+    for (int k = 0; status == GRAPHI_OK && k < old->outputs; k++)
+        status = map_set(map, graph, old->output + k, out + k);
     if (status == GRAPHI_OK) {
         adopt(graph, made, old);
         graph->nodes.data[made].key = old->key;
-        for (int k = 0; k < old->outputs; k++)
-            map->to[old->output + k] = out + k;
         status = graph_supersede(graph, successor->id, made);
     }
     successor_free(successor);

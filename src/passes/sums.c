@@ -20,8 +20,7 @@
 
 struct summer {
     graphi_graph *graph;
-    int32_t *begin, *list;
-    bool *output;  /* value is an output of the graph */
+    struct uses uses;
     bool weights;  /* transposed a only */
     bool columns;  /* sums over rows too; not where a product would round their terms to bfloat16 */
     bool *kept;    /* value is the right operand of a weight gradient */
@@ -31,10 +30,7 @@ struct summer {
 
 static bool is_sum(const struct node *node) { return is_kind(node, "add") || is_kind(node, "add_n"); }
 
-static bool single_use(const struct summer *s, int32_t value)
-{
-    return s->begin[value + 1] - s->begin[value] == 1 && !s->output[value] && graph_value(s->graph, value)->assigns < 0;
-}
+static bool single_use(const struct summer *s, int32_t value) { return uses_once(&s->uses, s->graph, value); }
 
 static bool same_type(const struct summer *s, int32_t a, int32_t b)
 {
@@ -166,9 +162,7 @@ static graphi_status build(struct summer *s, const struct node *root, const bool
     mem_free(input);
     TRY(s->graph->status);
     adopt(s->graph, first, root);
-    if (!map_reach(map, s->graph))
-        return fail_memory("sums", s->graph->values.count);
-    map->to[root->output] = value;
+    TRY(map_set(map, s->graph, root->output, value));
     for (size_t t = 0; t < s->terms.count; t++)
         if (chosen[t])
             TRY(graph_supersede(s->graph, graph_value(s->graph, s->terms.data[t])->node, first));
@@ -246,39 +240,32 @@ static graphi_status sum_products(graphi_graph *graph, bool weights, bool column
 {
     struct summer s = {.graph = graph, .weights = weights, .columns = columns};
     struct value_map map = {0};
-    s.output = graph_mark_outputs(graph);
     s.kept = mem_zalloc_array(graph->values.count + 1, sizeof *s.kept);
     s.next = mem_zalloc_array(graph->nodes.count + 1, sizeof *s.next);
-    graphi_status status =
-        s.output && s.kept && s.next && map_reach(&map, graph) ? GRAPHI_OK : fail_memory("sums", graph->values.count);
+    graphi_status status = s.kept && s.next ? GRAPHI_OK : fail_memory("sums", graph->values.count);
     if (status == GRAPHI_OK) {
         mark_kept(graph, s.kept);
         mark_next(graph, s.next);
-        status = graph_users(graph, &s.begin, &s.list);
+        status = uses_open(graph, &s.uses);
     }
     /* Roots last to first, so that a tree is seen whole before its parts. */
     for (int32_t id = (int32_t)graph->nodes.count - 1; status == GRAPHI_OK && id >= 0; id--) {
         const struct node *node = graph_node(graph, id);
         bool root = node->kind && is_sum(node) && graph_value(graph, node->output)->assigns < 0;
         if (root && single_use(&s, node->output)) {
-            const struct node *user = graph_node(graph, s.list[s.begin[node->output]]);
+            const struct node *user = graph_node(graph, s.uses.list[s.uses.begin[node->output]]);
             root = !user->kind || !is_sum(user) || !same_type(&s, node->output, user->output) ||
                    user->backward != node->backward;
         }
         if (root)
             status = rewrite(&s, id, &map);
     }
-    mem_free(s.output);
+    uses_close(&s.uses);
     mem_free(s.kept);
     mem_free(s.next);
-    mem_free(s.begin);
-    mem_free(s.list);
     array_free(&s.terms);
     array_free(&s.inner);
-    if (status == GRAPHI_OK)
-        return map_apply(&map, graph);
-    map_free(&map);
-    return status;
+    return map_end(&map, graph, status);
 }
 
 graphi_status pass_sums(graphi_graph *graph, const struct pass_options *options)

@@ -11,8 +11,7 @@
 struct tables {
     graphi_graph *graph;
     struct value_map map;
-    int32_t *begin, *list; /* users of each value */
-    bool *output;          /* value is an output of the graph */
+    struct uses uses;
     bool *ordered;         /* node: it waits for another without reading it, or is waited for so */
     ARRAY(int32_t) terms;  /* gradients that become one */
     ARRAY(graphi_value) operands, others;
@@ -33,10 +32,9 @@ static const struct node *lookup_gradient(const struct tables *t, const struct n
 {
     const struct value *v = graph_value(t->graph, value);
     const struct node *node = v->node < 0 ? NULL : graph_node(t->graph, v->node);
-    bool alone = t->begin[value + 1] - t->begin[value] == 1 && !t->output[value] && v->assigns < 0;
     bool fits = node && is_kind(node, "embedding_grad") && node->backward == sum->backward &&
                 type_equal(&v->type, &graph_value(t->graph, sum->output)->type);
-    return fits && alone && !t->ordered[v->node] ? node : NULL;
+    return fits && uses_once(&t->uses, t->graph, value) && !t->ordered[v->node] ? node : NULL;
 }
 
 /* Ids of the same shape but for how many there are along dimension 0, which is fixed. */
@@ -94,9 +92,7 @@ static graphi_status rewrite(struct tables *t, int32_t id)
         value = graphi_op(graph, "add_n", (int)t->others.count, t->others.data, 0, NULL);
     TRY(graph->status);
     adopt(graph, made, &sum);
-    if (!map_reach(&t->map, graph))
-        return fail_memory("tables", graph->values.count);
-    t->map.to[sum.output] = value;
+    TRY(map_set(&t->map, graph, sum.output, value));
     for (size_t i = 0; i < t->terms.count; i++)
         graph_kill(graph, t->terms.data[i]);
     return graph_supersede(graph, id, (int32_t)graph->nodes.count - 1);
@@ -105,11 +101,10 @@ static graphi_status rewrite(struct tables *t, int32_t id)
 static graphi_status run(struct tables *t)
 {
     const int32_t nodes = (int32_t)t->graph->nodes.count;
-    t->output = graph_mark_outputs(t->graph);
     t->ordered = mem_zalloc_array((size_t)nodes + 1, sizeof *t->ordered);
-    if (!t->output || !t->ordered || !map_reach(&t->map, t->graph))
+    if (!t->ordered)
         return fail_memory("tables", t->graph->values.count);
-    TRY(graph_users(t->graph, &t->begin, &t->list));
+    TRY(uses_open(t->graph, &t->uses));
     mark_ordered(t->graph, t->ordered);
     for (int32_t id = 0; id < nodes; id++) {
         const struct node *node = graph_node(t->graph, id);
@@ -123,15 +118,10 @@ graphi_status pass_tables(graphi_graph *graph, const struct pass_options *option
 {
     struct tables t = {.graph = graph};
     graphi_status status = run(&t);
-    mem_free(t.output);
+    uses_close(&t.uses);
     mem_free(t.ordered);
-    mem_free(t.begin);
-    mem_free(t.list);
     array_free(&t.terms);
     array_free(&t.operands);
     array_free(&t.others);
-    if (status == GRAPHI_OK)
-        return map_apply(&t.map, graph);
-    map_free(&t.map);
-    return status;
+    return map_end(&t.map, graph, status);
 }

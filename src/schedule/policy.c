@@ -31,6 +31,7 @@ const char *graphi_policy_name(graphi_policy policy)
 
 graphi_status graphi_policy_parse(const char *name, graphi_policy *policy)
 {
+    name = name ? name : "";
     for (int i = 0; i < GRAPHI_POLICIES; i++)
         if (strcmp(names[i], name) == 0) {
             *policy = (graphi_policy)i;

@@ -28,8 +28,11 @@ graphi_status graphi_state_save(const graphi_state *state, const char *path, int
         return fail(GRAPHI_INVALID, path, "found %d further strings, expected 0 to %d", count, MOST_PAIRS);
     snprintf(step, sizeof step, "%" PRIu64, state->step);
     snprintf(seed, sizeof seed, "%" PRIu64, state->seed);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        if (!keys || !values || !keys[i] || !values[i])
+            return fail(GRAPHI_INVALID, path, "found no text as string %d, expected a key and a value", i);
         pairs[OWN_PAIRS + i] = (struct tensor_pair){keys[i], values[i]};
+    }
     size_t tensors = state->parameters.count;
     struct tensor_entry *entries = mem_zalloc_array(tensors, sizeof *entries);
     if (!entries)
@@ -50,8 +53,9 @@ graphi_status graphi_state_save(const graphi_state *state, const char *path, int
 
 static bool same_shape(const struct parameter *p, const struct tensor_entry *entry)
 {
-    return entry->dtype == p->type.dtype && entry->rank == p->type.rank && entry->bytes == p->bytes &&
-           memcmp(entry->dims, p->type.dims, sizeof *entry->dims * (size_t)entry->rank) == 0;
+    const size_t dims = sizeof *entry->dims * (size_t)entry->rank;
+    return !entry->unsupported && entry->dtype == p->type.dtype && entry->rank == p->type.rank &&
+           entry->bytes == p->bytes && memcmp(entry->dims, p->type.dims, dims) == 0;
 }
 
 /* What is carried from batch to batch of evaluation ("eval/...") is never kept: it need not be there, and is of another
@@ -69,6 +73,9 @@ static graphi_status check(const graphi_state *state, const char *path, const st
             continue;
         if (!entry)
             return fail(GRAPHI_INVALID, path, "found no parameter '%s', expected %s", p->name, expected);
+        if (entry->unsupported)
+            return fail(GRAPHI_UNSUPPORTED, path, "found parameter '%s' of %s, expected %s", p->name,
+                        entry->unsupported, expected);
         if (!same_shape(p, entry)) {
             struct value_type type = {.dtype = entry->dtype, .rank = entry->rank, .symbol = -1};
             char found[96];

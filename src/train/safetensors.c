@@ -11,6 +11,8 @@
 #include "base/status.h"
 
 #include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,16 +20,11 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are read and 
 
 enum { DEPTH_MOST = 4 };
 
-/* Words of the format; those without a type here are known but not supported. */
+/* Words of the format; there are others, more with every year, which stand in many files beside the weights. */
 static const struct {
     const char *word;
-    int dtype;
-} words[] = {
-    {"F32", GRAPHI_F32}, {"BF16", GRAPHI_BF16}, {"I32", GRAPHI_I32}, {"I64", GRAPHI_I64},
-    {"U8", GRAPHI_U8},   {"F64", -1},           {"F16", -1},         {"I16", -1},
-    {"I8", -1},          {"U16", -1},           {"U32", -1},         {"U64", -1},
-    {"BOOL", -1},        {"F8_E4M3", -1},       {"F8_E5M2", -1},     {"C64", -1},
-};
+    graphi_dtype dtype;
+} words[] = {{"F32", GRAPHI_F32}, {"BF16", GRAPHI_BF16}, {"I32", GRAPHI_I32}, {"I64", GRAPHI_I64}, {"U8", GRAPHI_U8}};
 
 struct place { /* a tensor and where it begins, for sorting */
     struct tensor_entry entry;
@@ -62,50 +59,60 @@ static bool too_deep(const char *text, size_t size)
     return false;
 }
 
-static graphi_status parse_dtype(const struct parse *p, const char *name, const json_t *value, graphi_dtype *out)
+static graphi_status unsupported(struct parse *p, struct tensor_entry *entry, const char *format, ...)
 {
-    const char *word = json_string_value(value);
-    for (size_t i = 0; word && i < sizeof words / sizeof *words; i++) {
-        if (strcmp(word, words[i].word) != 0)
-            continue;
-        if (words[i].dtype < 0)
-            return fail(GRAPHI_UNSUPPORTED, p->where,
-                        "found tensor \"%.200s\" of type %s, expected F32, BF16, I32, I64 or U8", name, word);
-        *out = (graphi_dtype)words[i].dtype;
-        return GRAPHI_OK;
-    }
-    return fail(GRAPHI_INVALID, p->where,
-                "found tensor \"%.200s\" of type \"%.40s\", expected F32, BF16, I32, I64 or U8", name,
-                word ? word : "");
+    char text[64];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    entry->unsupported = arena_string(&p->result.arena, text);
+    return entry->unsupported ? GRAPHI_OK : fail_memory(p->where, sizeof text);
 }
 
-static graphi_status parse_shape(const struct parse *p, const json_t *shape, struct tensor_entry *entry,
-                                 uint64_t *bytes)
+static graphi_status parse_dtype(struct parse *p, const json_t *value, struct tensor_entry *entry)
+{
+    const char *word = json_string_value(value);
+    size_t i = 0;
+    if (!word)
+        return fail(GRAPHI_INVALID, p->where, "found tensor \"%.200s\" without a type, expected F32, BF16, I32 ...",
+                    entry->name);
+    while (i < sizeof words / sizeof *words && strcmp(word, words[i].word) != 0)
+        i++;
+    if (i == sizeof words / sizeof *words)
+        return unsupported(p, entry, "type %.40s", word);
+    entry->dtype = words[i].dtype;
+    return GRAPHI_OK;
+}
+
+/* *bytes: of the elements, where their type is known. */
+static graphi_status parse_shape(struct parse *p, const json_t *shape, struct tensor_entry *entry, uint64_t *bytes)
 {
     if (!json_is_array(shape))
         return fail(GRAPHI_INVALID, p->where, "found tensor \"%.200s\" without a shape, expected an array",
                     entry->name);
-    if (json_array_size(shape) > GRAPHI_MAX_RANK)
-        return fail(GRAPHI_UNSUPPORTED, p->where, "found tensor \"%.200s\" of %zu dimensions, expected at most %d",
-                    entry->name, json_array_size(shape), GRAPHI_MAX_RANK);
-    entry->rank = (int)json_array_size(shape);
-    int64_t product = (int64_t)graphi_dtype_size(entry->dtype);
+    const size_t rank = json_array_size(shape);
+    int64_t product = entry->unsupported ? 1 : (int64_t)graphi_dtype_size(entry->dtype);
     bool wrong = false;
-    for (int i = 0; i < entry->rank; i++) {
-        const json_t *dim = json_array_get(shape, (size_t)i);
-        entry->dims[i] = json_integer_value(dim);
-        wrong |=
-            !json_is_integer(dim) || entry->dims[i] < 0 || __builtin_mul_overflow(product, entry->dims[i], &product);
+    for (size_t i = 0; i < rank; i++) {
+        const json_t *dim = json_array_get(shape, i);
+        int64_t size = json_integer_value(dim);
+        wrong |= !json_is_integer(dim) || size < 0 || __builtin_mul_overflow(product, size, &product);
+        if (i < GRAPHI_MAX_RANK)
+            entry->dims[i] = size;
     }
     if (wrong)
         return fail(GRAPHI_INVALID, p->where,
                     "found tensor \"%.200s\" with dimensions that are no counts or too large, expected a shape",
                     entry->name);
     *bytes = (uint64_t)product;
-    return GRAPHI_OK;
+    entry->rank = (int)(rank < GRAPHI_MAX_RANK ? rank : GRAPHI_MAX_RANK);
+    return rank > GRAPHI_MAX_RANK && !entry->unsupported ? unsupported(p, entry, "%zu dimensions", rank) : GRAPHI_OK;
 }
 
-static graphi_status parse_place(const struct parse *p, const json_t *offsets, uint64_t bytes, struct place *place)
+/* bytes: NULL where nobody knows how many they should be. */
+static graphi_status parse_place(const struct parse *p, const json_t *offsets, const uint64_t *bytes,
+                                 struct place *place)
 {
     const char *name = place->entry.name;
     const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
@@ -117,13 +124,13 @@ static graphi_status parse_place(const struct parse *p, const json_t *offsets, u
         return fail(GRAPHI_INVALID, p->where,
                     "found tensor \"%.200s\" at bytes %lld to %lld, expected them within 0 to %zu", name,
                     (long long)from, (long long)to, p->data_size);
-    if ((uint64_t)(to - from) != bytes)
+    if (bytes && (uint64_t)(to - from) != *bytes)
         return fail(GRAPHI_INVALID, p->where, "found tensor \"%.200s\" in %lld bytes, expected %llu for its shape",
-                    name, (long long)(to - from), (unsigned long long)bytes);
+                    name, (long long)(to - from), (unsigned long long)*bytes);
     place->begin = (uint64_t)from;
     place->end = (uint64_t)to;
     place->entry.data = p->data + from;
-    place->entry.bytes = (size_t)bytes;
+    place->entry.bytes = (size_t)(to - from);
     return GRAPHI_OK;
 }
 
@@ -137,9 +144,10 @@ static graphi_status parse_tensor(struct parse *p, const char *key, const json_t
     if (!json_is_object(value))
         return fail(GRAPHI_INVALID, p->where, "found \"%.200s\" that is no object, expected a tensor", name);
     uint64_t bytes = 0;
-    TRY(parse_dtype(p, name, json_object_get(value, "dtype"), &place->entry.dtype));
+    TRY(parse_dtype(p, json_object_get(value, "dtype"), &place->entry));
+    const bool known = !place->entry.unsupported;
     TRY(parse_shape(p, json_object_get(value, "shape"), &place->entry, &bytes));
-    TRY(parse_place(p, json_object_get(value, "data_offsets"), bytes, place));
+    TRY(parse_place(p, json_object_get(value, "data_offsets"), known ? &bytes : NULL, place));
     p->result.count++;
     return GRAPHI_OK;
 }

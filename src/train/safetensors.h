@@ -20,6 +20,8 @@ struct tensor_entry {
     int64_t dims[GRAPHI_MAX_RANK];
     const void *data; /* row-major; from a file of another program not necessarily aligned to its type: memcpy */
     size_t bytes;     /* the dimensions' product times the size of an element */
+    /* NULL; of a tensor that no parameter can be, why: "type F16", "7 dimensions". It has a name and bytes alone. */
+    const char *unsupported;
 };
 
 struct tensor_pair { /* an entry of __metadata__ */
@@ -38,8 +40,7 @@ struct tensor_file {
 
 /* Describes what is in `bytes`; tensors point into them. The data must be covered without holes or overlaps, as the
  * format demands. Errors: INVALID (truncated, header too long or no such JSON, a name twice, offsets out of bounds or
- * not matching the shape), UNSUPPORTED (an element type that Graphi has not, rank above GRAPHI_MAX_RANK), MEMORY; *out
- * untouched. */
+ * not matching the shape), MEMORY; *out untouched. */
 graphi_status safetensors_parse(const char *where, const void *bytes, size_t size, struct tensor_file *out);
 
 /* Reads and parses a file of at most `limit` bytes; free with safetensors_free. */

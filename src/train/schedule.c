@@ -243,6 +243,7 @@ static graphi_status resolve(const struct parser *p, int64_t steps_per_epoch, gr
 graphi_status graphi_schedule_parse(const char *text, double base, int64_t steps_per_epoch, graphi_schedule *out)
 {
     char copy[1024];
+    text = text ? text : "";
     if (!isfinite(base) || base < 0)
         return fail(GRAPHI_INVALID, "learning rate", "found %g, expected a finite number of at least 0", base);
     if (strlen(text) >= sizeof copy)

@@ -54,36 +54,37 @@ static bool scan(struct scanner *s, const char **word, size_t *length)
     return true;
 }
 
-/* The slot where a word is or would be. */
-static size_t find(const struct vocabulary *v, const char *word, size_t length)
+static uint64_t hash_of(const char *word, size_t length)
 {
-    size_t mask = v->slot_count - 1, at = hash_u64(hash_bytes(HASH_START, word, length), length) & mask;
-    for (;; at = (at + 1) & mask) {
-        uint32_t slot = v->slots[at];
-        if (!slot || (v->words[slot - 1].length == length && !memcmp(v->words[slot - 1].text, word, length)))
-            return at;
-    }
+    return hash_u64(hash_bytes(HASH_START, word, length), length);
 }
 
-/* Slots anew, for `count` words or more. */
-static bool rehash(struct vocabulary *v, size_t slot_count)
+/* The word's number; -1: it is none of them. */
+static int32_t find(const struct vocabulary *v, const char *word, size_t length)
 {
-    uint32_t *slots = mem_zalloc_array(slot_count, sizeof *slots);
-    if (!slots)
-        return false;
-    mem_free(v->slots);
-    v->slots = slots;
-    v->slot_count = slot_count;
-    for (size_t i = 0; i < v->count; i++)
-        slots[find(v, v->words[i].text, v->words[i].length)] = (uint32_t)i + 1;
-    return true;
+    size_t seen = 0;
+    int32_t at;
+    while ((at = index_next(&v->index, hash_of(word, length), &seen)) >= 0 &&
+           (v->words[at].length != length || memcmp(v->words[at].text, word, length)))
+        continue;
+    return at;
+}
+
+/* All words anew: they have been sorted. */
+static bool number_words(struct vocabulary *v)
+{
+    index_free(&v->index);
+    bool enough = true;
+    for (size_t i = 0; i < v->count && enough; i++)
+        enough = index_add(&v->index, hash_of(v->words[i].text, v->words[i].length), (int32_t)i);
+    return enough;
 }
 
 static bool add(struct vocabulary *v, const char *word, size_t length, uint32_t times)
 {
-    size_t at = find(v, word, length);
-    if (v->slots[at]) {
-        v->words[v->slots[at] - 1].count += times;
+    int32_t at = find(v, word, length);
+    if (at >= 0) {
+        v->words[at].count += times;
         return true;
     }
     char *text = arena_alloc(&v->arena, length + 1); /* zeroed, so a zero byte follows */
@@ -91,8 +92,7 @@ static bool add(struct vocabulary *v, const char *word, size_t length, uint32_t 
         return false;
     memcpy(text, word, length);
     v->words[v->count++] = (struct word){text, (uint32_t)length, times};
-    v->slots[at] = (uint32_t)v->count;
-    return v->count * 2 < v->slot_count || rehash(v, v->slot_count * 2);
+    return index_add(&v->index, hash_of(word, length), (int32_t)v->count - 1);
 }
 
 /* Descending frequency, then bytes, the shorter first. */
@@ -132,7 +132,7 @@ graphi_status vocabulary_build(const char *where, const void *bytes, size_t size
     struct scanner s = {bytes, (const unsigned char *)bytes + size, characters};
     const char *word;
     size_t length;
-    bool fits = rehash(out, 1024);
+    bool fits = true;
     while (fits && scan(&s, &word, &length))
         fits = add(out, word, length, 1);
     if (fits && !out->count)
@@ -142,9 +142,9 @@ graphi_status vocabulary_build(const char *where, const void *bytes, size_t size
     qsort(out->words, out->count, sizeof *out->words, compare);
     if (limit)
         cut(out, (size_t)limit);
-    if (!rehash(out, out->slot_count))
-        return fail_memory("vocabulary", out->slot_count * sizeof *out->slots);
-    out->unknown = (int32_t)out->slots[find(out, unknown_word, sizeof unknown_word - 1)] - 1;
+    if (!number_words(out))
+        return fail_memory("vocabulary", out->count * sizeof *out->index.slots);
+    out->unknown = find(out, unknown_word, sizeof unknown_word - 1);
     return GRAPHI_OK;
 }
 
@@ -158,8 +158,8 @@ graphi_status vocabulary_encode(const struct vocabulary *vocabulary, const char 
     size_t length;
     ARRAY(int32_t) result = {0};
     while (scan(&s, &word, &length)) {
-        uint32_t slot = vocabulary->slots[find(vocabulary, word, length)];
-        if (!array_push(&result, slot ? (int32_t)slot - 1 : vocabulary->unknown)) {
+        int32_t id = find(vocabulary, word, length);
+        if (!array_push(&result, id >= 0 ? id : vocabulary->unknown)) {
             size_t wanted = result.count * 2 * sizeof *result.data;
             array_free(&result);
             return fail_memory(where, wanted);
@@ -173,7 +173,7 @@ graphi_status vocabulary_encode(const struct vocabulary *vocabulary, const char 
 void vocabulary_free(struct vocabulary *vocabulary)
 {
     mem_free(vocabulary->words);
-    mem_free(vocabulary->slots);
+    index_free(&vocabulary->index);
     arena_free(&vocabulary->arena);
     *vocabulary = (struct vocabulary){0};
 }

@@ -6,6 +6,7 @@
 #define TRAIN_TOKENS_H
 
 #include "base/arena.h"
+#include "base/index.h"
 #include "graphi/types.h"
 
 struct word {
@@ -17,8 +18,7 @@ struct word {
 struct vocabulary {
     struct word *words;
     size_t count, capacity;
-    uint32_t *slots; /* open addressing: word + 1, 0 empty; a power of two, at most half full */
-    size_t slot_count;
+    struct index index; /* of words */
     int32_t unknown; /* the id of <unk> */
     bool characters;
     struct arena arena;
