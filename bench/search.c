@@ -195,14 +195,17 @@ static graphi_status compare(struct study *s)
     add_row(s, "random search", random, base, bound);
     add_row(s, "Nelder-Mead", simplex, base, bound);
     add_row(s, "malleable", malleable.makespan_ms, base, bound);
+    char searched[160] = "; there was nothing to search";
+    if (malleable.searched && malleable.widths_bound_ms > 0)
+        snprintf(searched, sizeof searched,
+                 " (no schedule with one width an operation is below %.1f); %.2f million simulated operations each search",
+                 100 * (malleable.widths_bound_ms / bound - 1), 1e-6 * (double)malleable.searched);
     result_note(
         &s->bench->result,
         "%s (simulated), %% above the lower bound: best uniform %.1f, s1234 %.1f, random search %.1f, Nelder-Mead "
-        "%.1f, malleable %.1f (no schedule with one width an operation is below %.1f); %.2f million simulated "
-        "operations each search",
+        "%.1f, malleable %.1f%s",
         s->name, 100 * (base / bound - 1), 100 * (strategies.makespan_ms / bound - 1), 100 * (random / bound - 1),
-        100 * (simplex / bound - 1), 100 * (malleable.makespan_ms / bound - 1),
-        100 * (malleable.widths_bound_ms / bound - 1), 1e-6 * (double)malleable.searched);
+        100 * (simplex / bound - 1), 100 * (malleable.makespan_ms / bound - 1), searched);
     compared++;
     worse += malleable.makespan_ms > fmin(random, simplex);
     return GRAPHI_OK;

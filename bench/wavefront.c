@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LAYERS = 8, MOST_STEPS = 128 };
+enum { EXECUTORS = 8, MOST_LAYERS = 8, MOST_STEPS = 128 };
 
 struct cells {
     double start[MOST_LAYERS][MOST_STEPS]; /* latest start of a forward operation; 0: none */
@@ -87,10 +87,8 @@ static graphi_status one(struct study *s, int p, struct picture *picture)
     size_t i;
     const struct options *o = &s->bench->options;
     const char *name = graphi_policy_name(policies[p]);
-    graphi_setting setting = study_setting(policies[p], 8, s->about.cores >= 64 ? 8 : 1);
+    graphi_setting setting = study_setting(policies[p], EXECUTORS, s->about.cores >= 64 ? 8 : 1);
     snprintf(prefix, sizeof prefix, "%s%s%s", o->timeline ? o->timeline : "", p ? "-" : "", p ? name : "");
-    if (!study_fits(s, name, setting.executors, setting.width))
-        return GRAPHI_OK;
     graphi_status status = study_row(s, name, &setting, NULL, 0, &out);
     if (!status)
         status = study_timeline(s, &setting, o->timeline ? prefix : NULL, &out, &events);
@@ -108,9 +106,24 @@ static graphi_status one(struct study *s, int p, struct picture *picture)
     return status;
 }
 
+/* Cells are of layers and steps of time, and the order is that of eight executors. */
+static graphi_status check(const struct study *s)
+{
+    graphi_model_info info;
+    if (graphi_model_get_info(s->name, NULL, &info) != GRAPHI_OK || info.steps < 1)
+        return report_usage("bench wavefront", s->name, "a network of cells in time: lstm, phased-lstm, ptb");
+    if (s->about.cores < EXECUTORS)
+        return report_error(GRAPHI_USAGE, "bench wavefront", "found %d cores, expected at least %d, one an executor",
+                            s->about.cores, EXECUTORS);
+    return GRAPHI_OK;
+}
+
 static graphi_status body(struct study *s)
 {
     struct picture picture = {0};
+    graphi_status checked = check(s);
+    if (checked != GRAPHI_OK)
+        return checked;
     graphi_status status = GRAPHI_OK;
     for (int p = 0; p < (s->bench->options.quick ? 1 : POLICIES) && !status; p++)
         status = one(s, p, &picture);

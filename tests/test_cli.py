@@ -110,10 +110,13 @@ def test_network_sizes(cli):
 
 def test_unsupported(cli):
     """What a later version brings says so instead of doing something else."""
-    for words in ("conformance", "serve .", "serve . --port 8000", "export lstm", "export lstm --onnx f", "run model.onnx", "bench nothing", "bench ../graphi", "bench .",
+    for words in ("conformance", "serve .", "serve . --port 8000", "export lstm", "export lstm --onnx f", "run model.onnx",
                   "run lstm --inputs x.npz", "run lstm --shape x=1x2",
                   "run lstm --compare x.npz", "run lstm --rtol 0.1", "run lstm --atol 0.1", "run lstm --rtol 0", "run lstm --atol 0"):
         cli.run(*words.split(), expect=4)
+    assert "found --compare, which is not available in this build" in cli.run("run", "lstm", "--compare", "x.npz", expect=4).stderr
+    for words in ("bench nothing", "bench ../graphi", "bench ."):
+        assert "expected an experiment that graphi bench --help lists" in cli.run(*words.split(), expect=2).stderr
 
 
 def test_bad_files(cli):

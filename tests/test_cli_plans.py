@@ -331,7 +331,15 @@ def test_no_effect(cli):
     for policy in ("naive", "sequential", "s12", "s1234", "malleable"):
         found = cli.result(*words, "--backward-executors", 8, "--policy", policy)
         assert any(f"--backward-executors has no effect: {policy} " in note for note in found["notes"]), found["notes"]
-    assert not any("no effect" in note for note in cli.result(*words, "--backward-executors", 8)["notes"])
+    found = cli.result(*words, "--backward-executors", 8)
+    assert not any("no effect" in note for note in found["notes"]) and found["rows"][0]["backward_executors"] == 8, found
+    assert "4x4 critical-path dedicated, 8 backward" in cli.run(*words, "--backward-executors", 8).stdout
+    found = cli.result(*words, "--depth", 3)
+    assert found["rows"][0]["depth"] == 3 and "backward_executors" not in found["rows"][0], found
+    assert ", 3 ahead" in cli.run(*words, "--depth", 3).stdout
+    few = cli.result("simulate", "pathnet", "--training", "--machine", words[4], "--cores", 2, "--executors", 2, "--width", 1, "--policy", "asymmetric")
+    assert "--policy asymmetric has no effect: on 2 executors x 1 threads it is critical-path" in few["notes"], few["notes"]
+    assert cli.result(*words, "--disable", "none")["plan"]["hash"] == cli.result(*words)["plan"]["hash"]
     for policy in ("naive", "sequential"):
         assert cli.result(*words, "--policy", policy)["rows"][0]["driver"] == "combining"
         notes = cli.result(*words, "--policy", policy, "--driver", "dedicated")["notes"]

@@ -72,6 +72,34 @@ def test_nothing_typed(cli):
     assert not any("until the checkpoint" in note for note in further["notes"]), further["notes"]
 
 
+def test_foreign_log(cli):
+    """The name of another file lost it without a word."""
+    words = training(cli, 1)
+    checkpoint, text, log = cli.folder / "kept.safetensors", cli.folder / "notes.txt", cli.folder / "kept.csv"
+    for _ in range(2):  # the same command typed again
+        cli.run(*words, "--checkpoint", checkpoint, "--log", log)
+    assert len(log.read_text().splitlines()) == 2
+    content = checkpoint.read_bytes()
+    text.write_text("not a log")
+    for path in (text, checkpoint):
+        assert "expected a log whose first line is 'step,', or none" in cli.run(*words, "--log", path, expect=3).stderr
+    assert text.read_text() == "not a log" and checkpoint.read_bytes() == content
+
+
+def test_network_of_the_file(cli):
+    """The file says which network it is of; only training believed it."""
+    words = training(cli, 1)
+    checkpoint = cli.folder / "named.safetensors"
+    cli.run(*words, "--checkpoint", checkpoint)
+    given = ["--checkpoint", checkpoint]
+    assert cli.result("eval", *given)["train"]["value"] == cli.result("eval", "pathnet", *given)["train"]["value"]
+    for command in ("run", "inspect"):
+        assert cli.result(command, *given)["model"]["name"] == "pathnet"
+    cli.run("eval", "--checkpoint", cli.folder / "absent.safetensors", expect=5)
+    change(checkpoint, {"network": "unheard of"})
+    assert "expected one of a network of this build" in cli.run("run", *given, expect=3).stderr
+
+
 def test_defaults(cli):
     """What nobody typed is kept too: a later version may have other defaults. Epochs are the goal where they were asked for. From
     another folder than that of the training."""

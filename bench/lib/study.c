@@ -39,8 +39,6 @@ static graphi_status compile(struct study *s)
     if (status)
         return status;
     options.setting = (graphi_setting){0};
-    if (options.disable && strcmp(options.disable, "none") == 0)
-        options.disable = NULL;
     options.arena_target = INT64_MAX / 4;
     if ((status = graphi_plan_create(s->graph, s->machine, &options, &s->plan)) != GRAPHI_OK)
         return bench_failure(status);

@@ -69,7 +69,7 @@ typedef struct graphi_run_info {
     uint64_t packs, packs_skipped; /* pack nodes executed and skipped in the last execution */
     int executors, width;
     bool pinned;
-    char note[160]; /* what the user should know about the lease; "" otherwise */
+    char note[320]; /* what the user should know about the lease; "" otherwise */
 } graphi_run_info;
 
 /* A copy. */

@@ -139,12 +139,18 @@ int command_bench(const struct options *options)
 {
     char path[4096];
     int status = GRAPHI_OK;
-    if (!program_path(experiment_find(options->subject), path, sizeof path))
+    const struct experiment *experiment = experiment_find(options->subject);
+    if (!experiment)
+        return report_usage("bench", options->subject, "an experiment that graphi bench --help lists");
+    if (!program_path(experiment, path, sizeof path))
         return report_error(GRAPHI_UNSUPPORTED, "bench",
-                            "found '%s', expected an experiment that graphi bench --help lists", options->subject);
+                            "found '%s', which is not available in this build, expected an experiment that graphi "
+                            "bench --help lists",
+                            options->subject);
     json_t *root = collect(path, options, &status);
     if (!root)
         return status ? status : (int)report_error(GRAPHI_IO, options->subject, "found no result, expected JSON");
+    json_object_set_new(root, "argv", result_words(options->argc, options->argv)); /* not those of the program */
     if (!options_json_is_stdout(options))
         result_print(root, stdout);
     if (options->out) {

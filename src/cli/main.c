@@ -239,6 +239,7 @@ __attribute__((noinline)) static int run(int argc, char **argv)
     if (command->run == command_demo)
         settle_demo(&options);
     if ((status = resume_options(&options)) != GRAPHI_OK ||
+        (!trains(&options) && (status = resume_network(&options)) != GRAPHI_OK) ||
         (status = check_subject(command, options.subject)) != GRAPHI_OK ||
         (command->run == command_eval && (status = resume_data(&options)) != GRAPHI_OK) ||
         (status = check_outputs(&options)) != GRAPHI_OK)

@@ -162,6 +162,37 @@ static graphi_status settle_isa(struct options *o)
     return GRAPHI_OK;
 }
 
+/* The built-in network whose name the text begins with, static text; NULL: there is none. */
+static const char *network_of(const char *text)
+{
+    const size_t length = strcspn(text, " ");
+    for (int i = 0; graphi_model_at(i); i++)
+        if (strlen(graphi_model_at(i)) == length && strncmp(graphi_model_at(i), text, length) == 0)
+            return graphi_model_at(i);
+    return NULL;
+}
+
+static graphi_status find_network(const struct said *said, struct options *o)
+{
+    const char *computes = said->network.computes;
+    if (!o->subject)
+        o->subject = network_of(computes);
+    if (o->subject)
+        return GRAPHI_OK;
+    return report_error(GRAPHI_INVALID, o->checkpoint,
+                        "found a checkpoint of %s%s%s, expected one of a network of this build, or its name beside",
+                        *computes ? "'" : "no network that it says", computes, *computes ? "'" : "");
+}
+
+graphi_status resume_network(struct options *o)
+{
+    struct said said = {.found = 0};
+    if (o->subject || !o->checkpoint)
+        return GRAPHI_OK;
+    graphi_status status = graphi_state_load(NULL, o->checkpoint, said_add, &said);
+    return status == GRAPHI_OK ? find_network(&said, o) : report_failure(status);
+}
+
 graphi_status resume_data(struct options *o)
 {
     struct options form = *o; /* which the command asks for itself: here, whether the file is of this network */
@@ -186,28 +217,6 @@ graphi_status resume_check_data(const struct options *o)
         return GRAPHI_OK;
     return report_error(GRAPHI_IO, o->data, "found %s, expected the data that %s was trained on, or --data PATH",
                         there ? "neither a file nor a folder" : strerror(errno), o->checkpoint);
-}
-
-/* The built-in network whose name the text begins with, static text; NULL: there is none. */
-static const char *network_of(const char *text)
-{
-    const size_t length = strcspn(text, " ");
-    for (int i = 0; graphi_model_at(i); i++)
-        if (strlen(graphi_model_at(i)) == length && strncmp(graphi_model_at(i), text, length) == 0)
-            return graphi_model_at(i);
-    return NULL;
-}
-
-static graphi_status find_network(const struct said *said, struct options *o)
-{
-    const char *computes = said->network.computes;
-    if (!o->subject)
-        o->subject = network_of(computes);
-    if (o->subject)
-        return GRAPHI_OK;
-    return report_error(GRAPHI_INVALID, o->checkpoint,
-                        "found a checkpoint of %s%s%s, expected one of a network of this build, or its name beside",
-                        *computes ? "'" : "no network that it says", computes, *computes ? "'" : "");
 }
 
 /* `train --resume FILE`. What is neither a file nor a network is refused as one that it lacks, and so is a command

@@ -17,6 +17,10 @@ const char *resume_word(const struct job *job, int i, char *word);
  * of this build; IO where it cannot be read. */
 graphi_status resume_options(struct options *options);
 
+/* Where no network was typed beside --checkpoint, the one that the file says. Reported: what reading it finds; INVALID
+ * where it is of none of this build. */
+graphi_status resume_network(struct options *options);
+
 /* Of eval: --data, where it was not typed, becomes the path that --checkpoint says, if it can be read and says one.
  * Texts live as long as the process. Reported: INVALID where the file is of another network. */
 graphi_status resume_data(struct options *options);

@@ -11,6 +11,36 @@
 #include "tool/output.h"
 #include "tool/report.h"
 
+/* Whether a file begins with the line of these columns (a last one that is empty: of any), or is empty; it is read up to
+ * behind that line. */
+static bool is_log(FILE *file, const char *columns)
+{
+    char line[256];
+    const size_t length = strlen(columns);
+    return !fgets(line, sizeof line, file) ||
+           (strncmp(line, columns, length) == 0 && (columns[length - 1] == ',' || strcmp(line + length, "\n") == 0));
+}
+
+static graphi_status no_log(const char *path, const char *columns)
+{
+    return report_error(GRAPHI_INVALID, path,
+                        "found a file that begins otherwise, expected a log whose first line is '%s', or none", columns);
+}
+
+/* What stands there may be the log of a training before, nothing else. */
+static graphi_status check_log(const char *path)
+{
+    static const char any[] = "step,";
+    struct stat info;
+    if (!path || stat(path, &info) != 0 || !S_ISREG(info.st_mode))
+        return GRAPHI_OK;
+    FILE *file = fopen(path, "r");
+    bool fine = !file || is_log(file, any); /* that it cannot be written is told when it is */
+    if (file)
+        fclose(file);
+    return fine ? GRAPHI_OK : no_log(path, any);
+}
+
 graphi_status training_check(const struct options *options)
 {
     const char *needs = options->resume ? "--resume" : options->every ? "--every" : NULL;
@@ -23,7 +53,7 @@ graphi_status training_check(const struct options *options)
                             strerror(errno));
     if (options->schedule && graphi_schedule_parse(options->schedule, 1, 0, NULL) != GRAPHI_OK)
         return report_failure(GRAPHI_INVALID);
-    return GRAPHI_OK;
+    return check_log(options->log);
 }
 
 void training_note_labels(struct result *result, const graphi_data_info *about)
@@ -57,14 +87,6 @@ static bool forget_after(FILE *log, uint64_t step, uint64_t *last)
     return keep >= 0 && fseek(log, 0, SEEK_END) == 0 && (ftell(log) <= keep || ftruncate(fileno(log), keep) == 0);
 }
 
-/* Whether a file begins with the line of these columns, or is empty; it is read up to behind that line. */
-static bool is_log(FILE *file, const char *columns)
-{
-    char line[256];
-    const size_t length = strlen(columns);
-    return !fgets(line, sizeof line, file) || (strncmp(line, columns, length) == 0 && strcmp(line + length, "\n") == 0);
-}
-
 graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct result *result,
                            FILE **log, uint64_t *last)
 {
@@ -79,9 +101,7 @@ graphi_status training_log(const struct options *options, const char *columns, u
         return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place",
                             strerror(errno));
     if (old && !is_log(*log, columns))
-        return report_error(GRAPHI_INVALID, path,
-                            "found a file that begins otherwise, expected a log whose first line is '%s', or none",
-                            columns);
+        return no_log(path, columns);
     if (old && !forget_after(*log, step, &row))
         return report_error(GRAPHI_IO, path,
                             "found that lines behind step %llu cannot be cut off (%s), expected a file that shrinks",

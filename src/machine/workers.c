@@ -226,11 +226,11 @@ static void assign(struct lease_state *state, struct lease *lease, bool extra)
         state->caller_core = state->core[0];
     else if (lease->shares_core) {
         state->caller_core = state->core[lease->count - 1];
-        if (!lease->note[0])
-            snprintf(lease->note, sizeof lease->note,
-                     "the dedicated driver shares a core with an executor, since executors "
-                     "take all %d: combining needs none",
-                     lease->count);
+        const size_t used = strlen(lease->note);
+        snprintf(lease->note + used, sizeof lease->note - used,
+                 "%sthe dedicated driver shares a core with an executor, since executors take all %d: combining needs "
+                 "none",
+                 used ? "; " : "", lease->count);
     }
 }
 

@@ -43,7 +43,7 @@ const struct pass passes[] = {
 #define SWITCHED_false(name) ", " #name
 
 #define X(name, always, asked, summary) SWITCHED_##always(name)
-static const char switched[] = "all" PASS_LIST(X);
+static const char switched[] = "all, none" PASS_LIST(X);
 #undef X
 
 bool graphi_pass_at(int index, graphi_pass *pass)
@@ -66,7 +66,7 @@ static size_t next_word(const char **list, const char **word)
     return size;
 }
 
-/* Does a word of the list mean this pass? "all" means every pass that is not asked for. */
+/* Does a word of the list mean this pass? "all" means every pass that is not asked for, "none" none. */
 static bool means(const struct pass *pass, const char *word, size_t size)
 {
     bool all = size == 3 && strncmp(word, "all", 3) == 0;
@@ -98,7 +98,7 @@ graphi_status graphi_pass_check(const char *disable)
 {
     const char *list = disable ? disable : "", *word;
     for (size_t size; (size = next_word(&list, &word));) {
-        bool plus = *word == '+', known = false;
+        bool plus = *word == '+', known = size == 4 && strncmp(word, "none", 4) == 0;
         for (const struct pass *pass = passes; pass->name; pass++)
             known |= !pass->always && means(pass, word + plus, size - plus);
         if (!known)

@@ -70,7 +70,7 @@ const struct option option_table[] = {
     {"--conv-error", "X",
      "error budget of fast convolutions, times the direct algorithm's; 1: that one alone; default 4, bfloat16 8", 'p',
      REAL, AT(conv_error), 0, 1, 1e6},
-    {"--disable", "PASSES", "switch passes off, comma-separated; +NAME switches one on that is off; all or", 'p', TEXT,
+    {"--disable", "PASSES", "switch passes off, comma-separated; +NAME switches one on that is off; all, none or", 'p', TEXT,
      AT(disable), 0, 0, 0},
     {"--streaming", NULL, "streaming stores wherever there are any, not only where they pay", 'p', FLAG,
      AT(streaming), 0, 0, 0},

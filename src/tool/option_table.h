@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-/* Whole numbers: uint64_t, int, int64_t. LATER takes a word that nothing reads yet, and sets a bool. */
+/* Whole numbers: uint64_t, int, int64_t. LATER takes a word that nothing reads yet, and keeps its own name. */
 enum option_kind { FLAG, TEXT, SEED, SMALL, COUNT, REAL, LIST, LATER };
 
 struct option {

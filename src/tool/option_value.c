@@ -96,8 +96,10 @@ bool option_read(const struct option *option, const char *word, struct options *
     *wrong = (struct option_wrong){.found = word};
     switch (option->kind) {
     case FLAG:
-    case LATER:
         *(bool *)at = true;
+        return true;
+    case LATER:
+        *(const char **)at = option->name;
         return true;
     case TEXT: return read_text(option, word, (const char **)at, wrong);
     case LIST: return read_list(option, word, (const char **)at, (int *)given, wrong);

@@ -50,7 +50,7 @@ struct options {
     int input_count;
     const char *output;
     int64_t repeat;
-    bool later; /* an option that is not available in this build */
+    const char *later; /* an option that is not available in this build; NULL: none was typed */
     bool quick;
     double seconds;
 };

@@ -46,17 +46,23 @@ static json_t *text(const char *value)
     return string;
 }
 
+json_t *result_words(int argc, char **argv)
+{
+    json_t *words = checked(json_array());
+    for (int i = 0; i < argc; i++) { /* of the program its name alone: where it lies says nothing about the result */
+        const char *slash = i ? NULL : strrchr(argv[i], '/');
+        json_array_append_new(words, checked(text(slash ? slash + 1 : argv[i])));
+    }
+    return words;
+}
+
 struct result result_begin(const char *command, const char *experiment, int argc, char **argv)
 {
     struct result r = {.root = checked(json_object())};
     set(r.root, "schema", json_string("graphi-result/1"));
     set(r.root, "command", json_string(command));
     set(r.root, "experiment", text(experiment));
-    json_t *arguments = set(r.root, "argv", json_array());
-    for (int i = 0; i < argc; i++) { /* of the program its name alone: where it lies says nothing about the result */
-        const char *slash = i ? NULL : strrchr(argv[i], '/');
-        json_array_append_new(arguments, checked(text(slash ? slash + 1 : argv[i])));
-    }
+    set(r.root, "argv", result_words(argc, argv));
     set(r.root, "ok", json_true());
     set(r.root, "graphi", json_pack("{s:s,s:s}", "version", graphi_version(), "commit", GRAPHI_COMMIT));
     set(r.root, "machine", json_null());
@@ -175,6 +181,12 @@ void result_setting(json_t *row, const graphi_setting *setting)
     if (setting->width > 0)
         set(row, "width", json_integer(setting->width));
     set(row, "join", json_boolean(setting->join > 0));
+    if (setting->backward_executors > 0)
+        set(row, "backward_executors", json_integer(setting->backward_executors));
+    if (setting->depth > 1)
+        set(row, "depth", json_integer(setting->depth));
+    if (setting->light == 1)
+        set(row, "light", json_true());
 }
 
 void result_note_driver(struct result *result, const graphi_setting *setting, int cores)

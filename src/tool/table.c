@@ -46,6 +46,11 @@ static void cell_setting(const json_t *row, char *text, size_t size)
     if (json_is_integer(executors) && json_is_integer(width))
         snprintf(text, size, "%lldx%lld %s%s%s", (long long)json_integer_value(executors),
                  (long long)json_integer_value(width), policy ? policy : "", driver ? " " : "", driver ? driver : "");
+    const json_t *backward = json_object_get(row, "backward_executors"), *depth = json_object_get(row, "depth");
+    if (backward)
+        snprintf(text + strlen(text), size - strlen(text), ", %lld backward", (long long)json_integer_value(backward));
+    if (depth)
+        snprintf(text + strlen(text), size - strlen(text), ", %lld ahead", (long long)json_integer_value(depth));
     if (json_is_true(json_object_get(row, "join")))
         snprintf(text + strlen(text), size - strlen(text), ", joining");
 }
