@@ -198,7 +198,8 @@ static graphi_status compare(struct study *s)
     char searched[160] = "; there was nothing to search";
     if (malleable.searched && malleable.widths_bound_ms > 0)
         snprintf(searched, sizeof searched,
-                 " (no schedule with one width an operation is below %.1f); %.2f million simulated operations each search",
+                 " (no schedule with one width an operation is below %.1f); %.2f million simulated operations each "
+                 "search",
                  100 * (malleable.widths_bound_ms / bound - 1), 1e-6 * (double)malleable.searched);
     result_note(
         &s->bench->result,

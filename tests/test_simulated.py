@@ -155,7 +155,13 @@ def test_studies(cli):
     study("wavefront", "--out", "order", "--timeline", "order", more=["--size", "small", "--quick"])
     assert "simulated" in (cli.folder / "order" / "wavefront-order.svg").read_text()
     assert "(simulated)</title>" in (cli.folder / "order.html").read_text()
-    assert json.loads((cli.folder / "order.json").read_text())["traceEvents"][0]["args"]["name"].endswith("(simulated)")
+    events = json.loads((cli.folder / "order.json").read_text())["traceEvents"]
+    assert events[0]["args"]["name"].endswith("(simulated)")
+    names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+    assert names[9] == "executor 1.1 (simulated)" and names[64] == "light executor (simulated)", names
+    for event in events:  # a lane of one executor has operations of its own alone
+        if event["ph"] == "X" and event["tid"] < 64:
+            assert event["args"]["leader"] // 8 == event["tid"] // 8, event
 
 
 def test_table_6(cli):

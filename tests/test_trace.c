@@ -97,6 +97,26 @@ static void members_wait_on_their_own_lanes(void **state)
                                        {.busy = 60, .team = 40, .scheduling = 10, .operations = 1}});
 }
 
+/* Without it lanes had numbers alone, and which of them were one executor had to be counted. */
+static void lanes_have_their_executors_names(void **state)
+{
+    static const struct {
+        struct timeline timeline;
+        int lane;
+        const char *name;
+    } cases[] = {{{.executors = 3, .team = 1}, 2, "executor 2"},
+                 {{.executors = 3, .team = 4, .simulated = true}, 9, "executor 2.1 (simulated)"},
+                 {{.executors = 3, .team = 4}, 12, "worker 12"},
+                 {{.executors = 3, .team = 4, .light = 12}, 12, "light executor"},
+                 {{.light = 4}, 3, "worker 3"},
+                 {{.lanes = 1}, 0, "worker 0"}};
+    char name[64];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        timeline_lane_name(&cases[i].timeline, cases[i].lane, name, sizeof name);
+        assert_string_equal(name, cases[i].name);
+    }
+}
+
 /* The chain would start at another end than the last, or follow an input that was there earlier. */
 static void critical_path_follows_the_last_input(void **state)
 {
@@ -383,6 +403,7 @@ int main(void)
         cmocka_unit_test(what_waits_in_another_ring_is_scheduling),
         cmocka_unit_test(one_operation_can_occupy_one_lane),
         cmocka_unit_test(members_wait_on_their_own_lanes),
+        cmocka_unit_test(lanes_have_their_executors_names),
         cmocka_unit_test(critical_path_follows_the_last_input),
         cmocka_unit_test(late_shares_are_told),
         cmocka_unit_test(free_teams_name_their_members),

@@ -11,7 +11,7 @@
 #include "tool/output.h"
 #include "tool/report.h"
 
-/* Whether a file begins with the line of these columns (a last one that is empty: of any), or is empty; it is read up to
+/* Whether a file begins with the line of these columns (the last one empty: of any), or is empty; it is read up to
  * behind that line. */
 static bool is_log(FILE *file, const char *columns)
 {

@@ -42,6 +42,19 @@ static void chrome_event(struct text *text, const struct timeline_event *e, int 
     text_add(text, "}}");
 }
 
+void timeline_lane_name(const struct timeline *timeline, int lane, char *text, size_t size)
+{
+    const char *simulated = timeline->simulated ? " (simulated)" : "";
+    if (timeline->light && lane == timeline->light)
+        snprintf(text, size, "light executor%s", simulated);
+    else if (lane >= timeline->executors * timeline->team)
+        snprintf(text, size, "worker %d%s", lane, simulated);
+    else if (timeline->team == 1)
+        snprintf(text, size, "executor %d%s", lane, simulated);
+    else
+        snprintf(text, size, "executor %d.%d%s", lane / timeline->team, lane % timeline->team, simulated);
+}
+
 graphi_status timeline_write_json(const struct timeline *timeline, const char *path)
 {
     struct text text = {0};
@@ -57,10 +70,11 @@ graphi_status timeline_write_json(const struct timeline *timeline, const char *p
     text_add(&text, "{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":");
     text_add_json_string(&text, name);
     text_add(&text, "}}");
-    for (int lane = 0; lane < timeline->lanes; lane++)
-        text_add(&text,
-                 ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"worker %d%s\"}}",
-                 lane, lane, timeline->simulated ? " (simulated)" : "");
+    for (int lane = 0; lane < timeline->lanes; lane++) {
+        timeline_lane_name(timeline, lane, name, sizeof name);
+        text_add(&text, ",\n{\"ph\":\"M\",\"pid\":1,\"tid\":%d,\"name\":\"thread_name\",\"args\":{\"name\":\"%s\"}}",
+                 lane, name);
+    }
     for (int64_t i = 0; i < timeline->count; i++)
         for (int m = 0; m < timeline->events[i].width; m++)
             chrome_event(&text, &timeline->events[i], m, timeline->executions > 0);
@@ -111,6 +125,12 @@ static void page_data(struct text *text, const struct timeline *timeline)
                  (long long)lane[m].starved_ns, (long long)lane[m].scheduling_ns, (long long)lane[m].team_ns,
                  (long long)lane[m].operations);
     mem_free(lane);
+    text_add(text, "],\"names\":[");
+    for (int m = 0; m < timeline->lanes; m++) {
+        char name[64];
+        timeline_lane_name(timeline, m, name, sizeof name);
+        text_add(text, "%s\"%s\"", m ? "," : "", name);
+    }
     text_add(text, "]}");
 }
 

@@ -8,6 +8,7 @@
 #include "engine/timeline.h"
 #include "graph/op.h"
 #include "machine/machine.h"
+#include "schedule/policy.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -143,9 +144,15 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
     add_joined(owned->event, c->tasks, &joined);
     mem_free(begin);
     mem_free(list);
+    const graphi_setting *setting = &plan->setting;
+    const bool fixed = !policy_of(setting)->free_width && setting->policy != GRAPHI_POLICY_ASYMMETRIC &&
+                       !setting->backward_executors;
     *timeline = (struct timeline){.title = kept,
                                   .simulated = !run,
                                   .lanes = lanes_of(plan, owned->event),
+                                  .executors = fixed ? setting->executors : 0,
+                                  .team = fixed ? setting->width : 0,
+                                  .light = setting->light == 1 ? setting->executors * setting->width : 0,
                                   .count = c->tasks + joined.count,
                                   .executions = run ? (int64_t)run->traced : 0,
                                   .events = owned->event,
