@@ -45,7 +45,7 @@ class Tool:
         self.networks = set(re.search(r"^networks: (.*)$", overview, re.MULTILINE).group(1).split())
         self.policies = set(re.search(r"--policy NAME +one of (.*)$", self.help("run"), re.MULTILINE).group(1).split())
         self.description = self.described()
-        passes = re.search(r"^  --disable PASSES +.*; all or (.*)$", self.help("run"), re.MULTILINE).group(1)
+        passes = re.search(r"^  --disable PASSES +.*; all, none or (.*)$", self.help("run"), re.MULTILINE).group(1)
         self.passes = {name.lstrip("+") for name in passes.split()}
         listed = self.help("bench").split("EXPERIMENT [M...]:\n")[1].split("\n\n")[0]
         self.experiments = {line.split()[0] for line in listed.splitlines()}
