@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "memory_check.h"
 #include "memory_sample.h"
 
 /* Runs the tasks in a random order that respects the edges, writing and reading owners of 64-byte cells; gives the

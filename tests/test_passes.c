@@ -471,10 +471,11 @@ static void work_grows_with_the_graph(void **state)
 /* A misspelt switch that is silently ignored measures the wrong thing; "order" runs always. */
 static void switches_are_checked(void **state)
 {
-    assert_true(graphi_pass_check("all, +merge") == GRAPHI_OK && graphi_pass_check(NULL) == GRAPHI_OK);
+    assert_true(graphi_pass_check("all, +merge") == GRAPHI_OK && graphi_pass_check("none") == GRAPHI_OK &&
+                graphi_pass_check(NULL) == GRAPHI_OK);
     assert_int_equal(graphi_pass_check("cse,+"), GRAPHI_USAGE);
     assert_true(graphi_pass_check("order") == GRAPHI_USAGE && graphi_pass_check("fusoin") == GRAPHI_USAGE);
-    assert_non_null(strstr(graphi_message(), "USAGE: passes: found 'fusoin', expected all, dead, norm, fold,"));
+    assert_non_null(strstr(graphi_message(), "USAGE: passes: found 'fusoin', expected all, none, dead, norm, fold,"));
     graphi_pass pass = {0};
     int count = 0, switched = 0;
     for (; graphi_pass_at(count, &pass); count++) {

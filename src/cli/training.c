@@ -24,7 +24,8 @@ static bool is_log(FILE *file, const char *columns)
 static graphi_status no_log(const char *path, const char *columns)
 {
     return report_error(GRAPHI_INVALID, path,
-                        "found a file that begins otherwise, expected a log whose first line is '%s', or none", columns);
+                        "found a file that begins otherwise, expected a log whose first line is '%s', or none",
+                        columns);
 }
 
 /* What stands there may be the log of a training before, nothing else. */

@@ -45,10 +45,6 @@ struct memory_solution {
 graphi_status memory_plan(const struct memory_problem *problem, struct memory_solution *solution);
 void memory_solution_free(struct memory_solution *solution);
 
-/* Are all values that share bytes ordered, by the graph and the added edges alone? INVALID naming two values that are
- * not. */
-graphi_status memory_check(const struct memory_problem *problem, const struct memory_solution *solution);
-
 /* The graph's edges and the added ones as CSR (edges.h): two blocks, the caller's. */
 graphi_status memory_all_edges(const struct memory_problem *problem, const edge_array *added, int32_t **begin,
                                int32_t **list);

@@ -15,6 +15,7 @@
 #include "kernels/conv_internal.h"
 #include "kernels/depthwise.h"
 #include "kernels/epilogue.h"
+#include "kernels/reduce_isa.h"
 #include "kernels/shares.h"
 
 /* What they do shows in `graphi bench kernels depthwise`. */
@@ -36,6 +37,7 @@ struct depthwise {
     struct conv_axis axis_y, axis_x;
     struct epilogue epilogue;
     const struct depthwise_functions *functions;
+    const struct reduce_loops *loops; /* of weight gradients */
     bool backward, round;
     int64_t source_ld, result_ld;
     int64_t weights_ld; /* from a tap to the next: of weights the channels, of parts' sums more, since a power of two
@@ -244,12 +246,8 @@ static graphi_status weights_run(const struct kernel_call *call, int phase, int 
         cut_rows(g, call, begin, end, sum_piece, sums);
         return GRAPHI_OK;
     }
-    for (int64_t tap = 0; tap < taps; tap++, dw += g->s.c, parts += g->weights_ld) {
-        memcpy(dw, parts, (size_t)g->s.c * sizeof *dw);
-        for (int64_t part = 1; part < g->parts; part++)
-            for (int64_t c = 0; c < g->s.c; c++)
-                dw[c] += parts[part * count + c];
-    }
+    for (int64_t tap = 0; tap < taps; tap++, dw += g->s.c, parts += g->weights_ld)
+        reduce_parts(g->loops, parts, count, g->parts, 0, g->s.c, dw);
     return GRAPHI_OK;
 }
 
@@ -305,6 +303,7 @@ graphi_status conv_depthwise_bind(const struct conv_spec *spec, enum isa isa, st
     g->backward = backward;
     g->round = spec->multiplicands == GRAPHI_BF16;
     g->functions = depthwise_functions(isa);
+    g->loops = reduce_loops_of(isa);
     g->source_ld = backward ? spec->shape.ldy : spec->shape.ldx;
     g->result_ld = backward ? spec->shape.ldx : spec->shape.ldy;
     g->weights_ld = spec->shape.c;

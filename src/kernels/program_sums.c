@@ -64,12 +64,9 @@ static void combine(const struct summing *work, const struct kernel_call *call)
 {
     int sums = work->code.program.sums, stored = work->code.program.outputs - sums;
     for (int s = 0; s < sums; s++) {
-        const float *x = (const float *)call->workspace + s * work->leaves.count * work->cols;
-        float *y = call->out[stored + s].data;
-        memcpy(y, x, (size_t)work->cols * sizeof *y);
-        for (int64_t l = 1; l < work->leaves.count; l++)
-            for (int64_t c = 0; c < work->cols; c++)
-                y[c] += x[l * work->cols + c];
+        const float *leaves = (const float *)call->workspace + s * work->leaves.count * work->cols;
+        reduce_parts(reduce_loops_of(work->code.isa), leaves, work->cols, work->leaves.count, 0, work->cols,
+                     call->out[stored + s].data);
     }
 }
 

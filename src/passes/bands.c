@@ -44,7 +44,7 @@ static graphi_status take_in(struct bands *b, int32_t source, int32_t id, const 
     const int outputs = pool.outputs == 2 && is_read(b, pool.output + 1) ? 2 : 1;
     int64_t encoded[POOL_ENCODED];
     struct successor s;
-    TRY(successor_begin(b->graph, source, &s));
+    TRY(successor_begin(b->graph, source, 0, &s));
     graphi_attribute *attribute = successor_attribute(&s, "pool");
     attribute->ints = encoded;
     attribute->count = pool_encode(spec, encoded);

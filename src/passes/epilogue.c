@@ -15,11 +15,8 @@
 
 #include <string.h>
 
-/* Operations that take an epilogue, with their own number of inputs (0: two a pair). */
-static const struct host {
-    const char *kind;
-    int inputs;
-} hosts[] = {{"matmul", 0}, {"conv2d", 2}, {"conv2d_backward_data", 2}};
+/* Operations that take an epilogue. */
+static const char *const hosts[] = {"matmul", "conv2d", "conv2d_backward_data"};
 
 enum { EARLY = -1 }; /* depth of what waits for nothing worth the name */
 
@@ -35,24 +32,18 @@ struct chain {
     struct program program;
 };
 
-static int host_inputs(const struct node *node)
+/* Does the node take an epilogue, and has none yet? */
+static bool is_host(const struct node *node)
 {
     const int64_t *program;
     for (size_t i = 0; node->kind && i < sizeof hosts / sizeof *hosts; i++) {
-        if (!is_kind(node, hosts[i].kind))
+        if (!is_kind(node, hosts[i]))
             continue;
         if (attr_ints(node, "program", &program) > 0 || node->outputs != 1)
-            return 0;
-        if (is_kind(node, "conv2d") && attr_ints(node, "pool", &program) > 0)
-            return 0; /* its result is the pool's */
-        return hosts[i].inputs ? hosts[i].inputs : product_inputs(node);
+            return false;
+        return !is_kind(node, "conv2d") || attr_ints(node, "pool", &program) == 0; /* else its result is the pool's */
     }
-    return 0;
-}
-
-static bool is_immediate(const struct value *value)
-{
-    return value->kind == VALUE_CONSTANT && value->type.rank == 0 && value->type.dtype == GRAPHI_F32;
+    return false;
 }
 
 static bool operand_fits(const struct chain *c, int32_t v, const struct value_type *type)
@@ -156,38 +147,22 @@ static bool write_program(struct chain *c, int32_t product)
     return true;
 }
 
-static graphi_status emit(struct chain *c, int inputs, int32_t last, struct value_map *map)
+static graphi_status emit(struct chain *c, int32_t last, struct value_map *map)
 {
-    const struct node host = *graph_node(c->graph, c->host);
+    struct successor s;
     int64_t encoded[PROGRAM_MAX_ENCODED];
-    graphi_value *input = mem_zalloc_array((size_t)(inputs + c->extras), sizeof *input);
-    graphi_attribute *attributes = mem_zalloc_array((size_t)host.attributes, sizeof *attributes);
-    graphi_status status = input && attributes ? GRAPHI_OK : fail_memory("epilogue", sizeof *input * (size_t)inputs);
-    if (status == GRAPHI_OK) {
-        memcpy(input, host.input, sizeof *input * (size_t)inputs);
-        memcpy(input + inputs, c->extra, sizeof *input * (size_t)c->extras);
-        memcpy(attributes, host.attribute, sizeof *attributes * (size_t)host.attributes);
-        for (int i = 0; i < host.attributes; i++)
-            if (strcmp(attributes[i].name, "program") == 0) {
-                attributes[i].ints = encoded;
-                attributes[i].count = program_encode(&c->program, encoded);
-            }
-        int32_t id = (int32_t)c->graph->nodes.count;
-        graphi_value out = graphi_op(c->graph, host.kind->name, inputs + c->extras, input, host.attributes, attributes);
-        status = c->graph->status;
-        if (status == GRAPHI_OK && (status = map_set(map, c->graph, last, out)) == GRAPHI_OK) {
-            adopt(c->graph, id, &host);
-            c->graph->nodes.data[id].key = host.key;
-            status = graph_supersede(c->graph, c->host, id);
-        }
-        for (int i = 0; status == GRAPHI_OK && i < c->links; i++)
-            status = graph_supersede(c->graph, c->link[i], id);
-        if (status == GRAPHI_OK)
-            c->graph->nodes.data[id].order = host.order;
-    }
-    mem_free(input);
-    mem_free(attributes);
-    return status;
+    const int32_t id = (int32_t)c->graph->nodes.count, order = graph_node(c->graph, c->host)->order;
+    TRY(successor_begin(c->graph, c->host, c->extras, &s));
+    memcpy(s.input + s.node.inputs - c->extras, c->extra, sizeof *s.input * (size_t)c->extras);
+    graphi_attribute *program = successor_attribute(&s, "program");
+    program->ints = encoded;
+    program->count = program_encode(&c->program, encoded);
+    TRY(successor_place(c->graph, &s, map));
+    TRY(map_set(map, c->graph, last, graph_node(c->graph, id)->output));
+    for (int i = 0; i < c->links; i++)
+        TRY(graph_supersede(c->graph, c->link[i], id));
+    c->graph->nodes.data[id].order = order;
+    return GRAPHI_OK;
 }
 
 /* A vector that follows from parameters and inputs element by element. */
@@ -234,13 +209,12 @@ graphi_status pass_epilogue(graphi_graph *graph, const struct pass_options *opti
      * an earlier chain replaced are renamed at the end, with all others. */
     size_t nodes = graph->nodes.count;
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++) {
-        int inputs = host_inputs(graph_node(graph, (int32_t)i));
-        if (!inputs)
+        if (!is_host(graph_node(graph, (int32_t)i)))
             continue;
         c.host = (int32_t)i;
         int32_t product = graph_node(graph, c.host)->output, last = follow(&c, product);
         if (last != product && write_program(&c, product))
-            status = emit(&c, inputs, last, &map);
+            status = emit(&c, last, &map);
     }
     uses_close(&c.uses);
     mem_free(c.depth);

@@ -30,9 +30,6 @@ bool is_row_sum(const graphi_graph *graph, const struct node *node);
 /* May the nodes be in one program, the second reading the first? */
 bool fusion_joins(const struct fuser *f, int32_t from, int32_t to);
 
-/* A scalar constant, which becomes an instruction. */
-bool fusion_immediate(const struct value *value);
-
 /* Would the union of these groups (distinct), and a node more (-1: none), keep to the limits of programs? */
 bool fusion_fits(struct fuser *f, const int32_t *groups, int count, int32_t more);
 /* Would a group without this member? */

@@ -171,7 +171,7 @@ static int64_t saved_elements(const struct fuser *f, int32_t id, int32_t to)
     int64_t saved = 2 * count_of(f, node->output);
     for (int k = 0; k < node->inputs; k++) {
         int32_t value = node->input[k], maker = graph_value(f->graph, value)->node;
-        bool again = fusion_immediate(graph_value(f->graph, value));
+        bool again = is_immediate(graph_value(f->graph, value));
         for (int j = 0; j < k; j++)
             again |= node->input[j] == value;
         if (again)

@@ -31,11 +31,6 @@ static int instructions(const struct node *node)
     return 1;
 }
 
-bool fusion_immediate(const struct value *value)
-{
-    return value->kind == VALUE_CONSTANT && value->type.rank == 0 && value->type.dtype == GRAPHI_F32;
-}
-
 static bool measure_inputs(const struct fuser *f, const struct node *node, const int32_t *member, int count,
                            struct measure *m)
 {
@@ -44,7 +39,7 @@ static bool measure_inputs(const struct fuser *f, const struct node *node, const
         const struct value *value = graph_value(f->graph, v);
         if (value->node >= 0 && listed(member, count, value->node))
             continue;
-        bool immediate = fusion_immediate(value);
+        bool immediate = is_immediate(value);
         int32_t *list = immediate ? m->immediate : m->input;
         int *n = immediate ? &m->immediates : &m->inputs;
         if (listed(list, *n, v))

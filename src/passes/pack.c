@@ -105,7 +105,7 @@ static graphi_value packed_form(struct packer *p, const struct node *node, int64
 static graphi_status rewrite(struct packer *p, int32_t id, struct value_map *map)
 {
     struct successor s;
-    TRY(successor_begin(p->graph, id, &s));
+    TRY(successor_begin(p->graph, id, 0, &s));
     for (int64_t pair = 0; pair < attr_int(&s.node, "pairs"); pair++)
         s.input[2 * pair + 1] = packed_form(p, &s.node, pair);
     successor_attribute(&s, "packed_b")->i = 1;

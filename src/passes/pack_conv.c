@@ -86,7 +86,7 @@ static graphi_status rewrite(graphi_graph *graph, const struct use *use, graphi_
     const int64_t *w = graph_value(graph, use->weights)->type.dims;
     int64_t dims[4] = {w[0], w[1], w[2], w[3]};
     struct successor s;
-    TRY(successor_begin(graph, use->node, &s));
+    TRY(successor_begin(graph, use->node, 0, &s));
     s.input[1] = packed;
     successor_attribute(&s, "algorithm")->i = use->form.algorithm;
     graphi_attribute *window = successor_attribute(&s, "window");

@@ -186,6 +186,11 @@ bool uses_once(const struct uses *uses, const graphi_graph *graph, int32_t value
     return uses_count(uses, value) == 1 && !uses->output[value] && graph_value(graph, value)->assigns < 0;
 }
 
+bool is_immediate(const struct value *value)
+{
+    return value->kind == VALUE_CONSTANT && value->type.rank == 0 && value->type.dtype == GRAPHI_F32;
+}
+
 bool constant_is(const graphi_graph *graph, int32_t value, float number)
 {
     enum { MOST = 4096 };

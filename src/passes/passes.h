@@ -92,21 +92,22 @@ bool uses_once(const struct uses *uses, const graphi_graph *graph, int32_t value
  * at one place in the table each would be held against all before it. */
 uint64_t cse_hash(const struct value_map *map, const struct node *node);
 
+bool is_immediate(const struct value *value); /* a scalar constant, which becomes an instruction of a program */
 /* Is the value a float32 constant whose elements all equal `number`? */
 bool constant_is(const graphi_graph *graph, int32_t value, float number);
 /* Nodes from `first` on stand in for `node`: its place, scope and phase. */
 void adopt(graphi_graph *graph, int32_t first, const struct node *node);
 bool is_kind(const struct node *node, const char *kind);
 
-/* A node made again with other inputs or attributes of the same number (successor.c). Between begin and place they may
- * be changed; place appends it, lets `map` lead from the old outputs to the new ones, and frees. */
+/* A node made again with other inputs or attributes, of inputs `extra` more (successor.c). Between begin and place they
+ * may be changed; place appends it, lets `map` lead from the old outputs to the new ones, and frees. */
 struct successor {
     int32_t id;       /* of the old node */
     struct node node; /* the old one */
     graphi_value *input;
     graphi_attribute *attribute;
 };
-graphi_status successor_begin(const graphi_graph *graph, int32_t id, struct successor *out);
+graphi_status successor_begin(const graphi_graph *graph, int32_t id, int extra, struct successor *out);
 graphi_attribute *successor_attribute(struct successor *successor,
                                       const char *name); /* one that the kind has; else NULL */
 graphi_status successor_place(graphi_graph *graph, struct successor *successor, struct value_map *map);

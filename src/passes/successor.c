@@ -16,12 +16,12 @@ static void successor_free(struct successor *successor)
     successor->attribute = NULL;
 }
 
-graphi_status successor_begin(const graphi_graph *graph, int32_t id, struct successor *out)
+graphi_status successor_begin(const graphi_graph *graph, int32_t id, int extra, struct successor *out)
 {
     const struct node *node = graph_node(graph, id);
     *out = (struct successor){.id = id,
                               .node = *node,
-                              .input = mem_zalloc_array((size_t)node->inputs, sizeof *out->input),
+                              .input = mem_zalloc_array((size_t)(node->inputs + extra), sizeof *out->input),
                               .attribute = mem_zalloc_array((size_t)node->attributes, sizeof *out->attribute)};
     if (!out->input || !out->attribute) {
         successor_free(out);
@@ -29,6 +29,7 @@ graphi_status successor_begin(const graphi_graph *graph, int32_t id, struct succ
     }
     memcpy(out->input, node->input, sizeof *out->input * (size_t)node->inputs);
     memcpy(out->attribute, node->attribute, sizeof *out->attribute * (size_t)node->attributes);
+    out->node.inputs += extra;
     return GRAPHI_OK;
 }
 

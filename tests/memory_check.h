@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The planner's judge: believes nothing of the plan but offsets and added edges, and asks of every pair of values that
- * share bytes whether one precedes the other. Tests and fault injection run it; debug builds of a plan may. */
+ * share bytes whether one precedes the other. */
+#ifndef TESTS_MEMORY_CHECK_H
+#define TESTS_MEMORY_CHECK_H
+
 #include "base/memory.h"
 #include "base/status.h"
 #include "engine/ancestors.h"
 #include "engine/memory.h"
 
-static bool precedes(const struct memory_problem *problem, const struct ancestors *ancestors, int a, int b)
+static inline bool precedes(const struct memory_problem *problem, const struct ancestors *ancestors, int a, int b)
 {
     const struct memory_value *first = &problem->value[a], *second = &problem->value[b];
     if (first->kept)
@@ -18,7 +21,7 @@ static bool precedes(const struct memory_problem *problem, const struct ancestor
     return true;
 }
 
-static graphi_status check_pairs(const struct memory_problem *problem, const struct memory_solution *solution,
+static inline graphi_status check_pairs(const struct memory_problem *problem, const struct memory_solution *solution,
                                  const struct ancestors *ancestors)
 {
     for (int a = 0; a < problem->values; a++)
@@ -27,7 +30,7 @@ static graphi_status check_pairs(const struct memory_problem *problem, const str
             if (x >= y + problem->value[b].bytes || y >= x + problem->value[a].bytes)
                 continue;
             if (!precedes(problem, ancestors, a, b) && !precedes(problem, ancestors, b, a))
-                return fail(GRAPHI_INVALID, "memory plan",
+                return (fail)(GRAPHI_INVALID, "memory plan",
                             "found values %d and %d in the same bytes, expected an order "
                             "between their tasks",
                             a, b);
@@ -35,7 +38,9 @@ static graphi_status check_pairs(const struct memory_problem *problem, const str
     return GRAPHI_OK;
 }
 
-graphi_status memory_check(const struct memory_problem *problem, const struct memory_solution *solution)
+/* Are all values that share bytes ordered, by the graph and the added edges alone? INVALID naming two values that are
+ * not. */
+static inline graphi_status memory_check(const struct memory_problem *problem, const struct memory_solution *solution)
 {
     int32_t *begin = NULL, *list = NULL;
     struct ancestors ancestors = {0};
@@ -49,3 +54,5 @@ graphi_status memory_check(const struct memory_problem *problem, const struct me
     mem_free(list);
     return status;
 }
+
+#endif
