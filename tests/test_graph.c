@@ -273,7 +273,7 @@ static void hash_is_stable(void **state)
     assert_int_equal(info.hash, HASH_OF_SMALL);
     graphi_constant(g, GRAPHI_F32, 0, NULL, &(float){7}); /* nobody reads it */
     assert_int_equal(graph_hash(g), HASH_OF_SMALL);
-    assert_int_equal(graph_compact(g, NULL), GRAPHI_OK);
+    assert_int_equal(graph_compact(g), GRAPHI_OK);
     assert_int_equal(graph_hash(g), HASH_OF_SMALL);
     assert_int_equal(info.nodes, 3);
     assert_int_equal(info.parameter_elements, 6);
@@ -494,7 +494,7 @@ static void updates_follow_all_readers(void **state)
     graphi_output(g, "late", OP("tanh", view)); /* reads the old content through a view, built after the update */
     graphi_output(g, "new", OP("abs", next));
     assert_int_equal(graph_order_updates(g), GRAPHI_OK);
-    assert_int_equal(graph_compact(g, NULL), GRAPHI_OK);
+    assert_int_equal(graph_compact(g), GRAPHI_OK);
     assert_int_equal(graph_check(g), GRAPHI_OK);
     int at_assign = -1, at_tanh = -1;
     for (size_t i = 0; i < g->nodes.count; i++) {
@@ -506,7 +506,7 @@ static void updates_follow_all_readers(void **state)
     OP("add", w, graphi_find(g, "new"));
     OP("add", w, graph_node(g, at_assign)->output);
     assert_int_equal(graph_order_updates(g), GRAPHI_OK);
-    assert_int_equal(graph_compact(g, NULL), GRAPHI_INVALID);
+    assert_int_equal(graph_compact(g), GRAPHI_INVALID);
     assert_non_null(strstr(graphi_message(), "what reads the old content of 'w', or a view of it, needs the new"));
     graphi_graph_destroy(g);
 }
@@ -586,7 +586,7 @@ static void doubled_edges_end_with_compaction(void **state)
     for (int e = 0; e < EDGES; e++)
         assert_int_equal(graph_after(g, first[e], 3), GRAPHI_OK);
     assert_int_equal(g->nodes.data[3].afters, EDGES);
-    assert_int_equal(graph_compact(g, NULL), GRAPHI_OK);
+    assert_int_equal(graph_compact(g), GRAPHI_OK);
     assert_int_equal(g->nodes.data[3].afters, 3);
     for (int e = 0; e < 3; e++)
         assert_int_equal(g->nodes.data[3].after[e], left[e]);

@@ -226,7 +226,7 @@ static void edges_go_to_who_takes_over(void **state)
     assert_int_equal(graph_supersede(g, reader, again), GRAPHI_OK);
     assert_int_equal(graph_supersede(g, again, last), GRAPHI_OK);
     assert_int_equal(graph_supersede(g, update, instead), GRAPHI_OK);
-    assert_int_equal(graph_compact(g, NULL), GRAPHI_OK);
+    assert_int_equal(graph_compact(g), GRAPHI_OK);
     assert_int_equal(g->nodes.count, 2);
     assert_true(follows(g, "sign", "exp"));
     graphi_graph_destroy(g);

@@ -252,7 +252,7 @@ graphi_status graph_sorted(graphi_graph *graph, int32_t *sorted)
     return status;
 }
 
-graphi_status graph_compact(graphi_graph *graph, int32_t *map)
+graphi_status graph_compact(graphi_graph *graph)
 {
     size_t nodes = graph->nodes.count, values = graph->values.count;
     const size_t room = sorter_room(nodes);
@@ -274,8 +274,6 @@ graphi_status graph_compact(graphi_graph *graph, int32_t *map)
         int32_t *to = numbers + room;
         int32_t count = number_values(&s, to);
         move_all(&s, to, new_values, count, new_nodes);
-        if (map)
-            memcpy(map, to, sizeof *map * values);
         graph_forget_names(graph);
         array_fit(&graph->values);
         array_fit(&graph->nodes);

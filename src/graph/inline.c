@@ -187,7 +187,7 @@ static graphi_status replace(graphi_graph *graph, const replaced_array *replaced
     shorten(map, (int32_t)graph->values.count);
     graph_remap(graph, map);
     mem_free(map);
-    return graph_compact(graph, NULL);
+    return graph_compact(graph);
 }
 
 graphi_status graph_inline(graphi_graph *graph)

@@ -39,7 +39,7 @@ graphi_status pass_dead(graphi_graph *graph, const struct pass_options *options)
                 live[graph_value(graph, node->input[k])->node] = true;
     }
     mem_free(live);
-    return graph_compact(graph, NULL);
+    return graph_compact(graph);
 }
 
 static bool listed(const char *list, const char *name)

@@ -32,5 +32,5 @@ graphi_status pass_images(graphi_graph *graph, const struct pass_options *option
             node.input[k] = wide;
         }
     }
-    return graph->nodes.count > nodes ? graph_compact(graph, NULL) : GRAPHI_OK;
+    return graph->nodes.count > nodes ? graph_compact(graph) : GRAPHI_OK;
 }

@@ -126,7 +126,7 @@ graphi_status pass_order(graphi_graph *graph, const struct pass_options *options
     for (size_t i = 0; i < graph->nodes.count; i++)
         graph->nodes.data[i].afters = 0;
     TRY(graph_order_updates(graph));
-    return graph_compact(graph, NULL);
+    return graph_compact(graph);
 }
 
 /* Identity up to the graph's last value. */
@@ -160,7 +160,7 @@ graphi_status map_end(struct value_map *map, graphi_graph *graph, graphi_status 
         status = fail_memory("passes", graph->values.count * sizeof *map->to);
     if (status == GRAPHI_OK) {
         graph_remap(graph, map->to);
-        status = graph_compact(graph, NULL);
+        status = graph_compact(graph);
     }
     mem_free(map->to);
     *map = (struct value_map){0};

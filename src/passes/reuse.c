@@ -153,7 +153,7 @@ static graphi_status reorder(graphi_graph *graph, struct weights *w, int32_t *nu
         graph->nodes.data[i].order = place[i];
     TRY(graph_sorted(graph, sorted));
     if (missed_bytes(w, sorted) <= missed_bytes(w, NULL) / 2)
-        return graph_compact(graph, NULL);
+        return graph_compact(graph);
     for (size_t i = 0; i < nodes; i++)
         graph->nodes.data[i].order = (int32_t)i;
     return GRAPHI_OK;

@@ -63,5 +63,5 @@ graphi_status pass_round(graphi_graph *graph, const struct pass_options *options
         status = visit(graph, &about, nodes, readers, made);
     mem_free(readers);
     mem_free(made);
-    return status == GRAPHI_OK ? graph_compact(graph, NULL) : status;
+    return status == GRAPHI_OK ? graph_compact(graph) : status;
 }
