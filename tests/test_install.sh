@@ -99,6 +99,6 @@ if [ -n "$benchmarks" ]; then
 else
     echo "no benchmarks: the installed ones are not tested"
 fi
-"$prefix/bin/graphi" bench nothing 2>"$folder/log" && fail "bench nothing: found success, expected status 4"
-tail -1 "$folder/log" | grep -q '^graphi: error: UNSUPPORTED: bench: found ' || fail "bench nothing: found $(tail -1 "$folder/log")"
+"$prefix/bin/graphi" bench nothing 2>"$folder/log" && fail "bench nothing: found success, expected status 2"
+tail -1 "$folder/log" | grep -q '^graphi: error: USAGE: bench: found ' || fail "bench nothing: found $(tail -1 "$folder/log")"
 echo "installed, built against and used: shared, static, pkg-config, CMake"

@@ -384,7 +384,7 @@ static void plans(void **state)
         {{.precision = (graphi_dtype)1000000}, GRAPHI_INVALID, "found no element type as precision"},
         {{.conv_error = NAN}, GRAPHI_INVALID, "found an error budget of nan"},
         {{.arena_target = -1}, GRAPHI_INVALID, "an arena of -1 bytes, expected neither below 0"},
-        {{.disable = "nothing"}, GRAPHI_USAGE, "found 'nothing', expected all, dead, norm,"},
+        {{.disable = "nothing"}, GRAPHI_USAGE, "found 'nothing', expected all, none, dead, norm,"},
         {{.setting = {.executors = 1000, .width = 1000}}, GRAPHI_USAGE, "found 1000 executors x 1000 threads"},
     };
     graphi_graph *g = network("w", 2);

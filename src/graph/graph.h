@@ -145,8 +145,8 @@ void graph_kill(graphi_graph *graph, int32_t node);
 /* Kills `node`; edges that named it now name `successor`, which takes over its own edges and, if earlier, its place. */
 graphi_status graph_supersede(graphi_graph *graph, int32_t node, int32_t successor);
 /* Removes killed nodes and constants nobody mentions (inputs, parameters and outputs stay), orders nodes topologically
- * (data and `after` edges; ties by `order`) and renumbers: sources first. INVALID on a cycle and on a mention of a killed
- * node's result. */
+ * (data and `after` edges; ties by `order`) and renumbers: sources first. INVALID on a cycle and on a mention of a
+ * killed node's result. */
 graphi_status graph_compact(graphi_graph *graph);
 /* The order in which graph_compact would leave the nodes of a compacted graph by their present `order`: ids, one a
  * node. */
