@@ -223,7 +223,7 @@ static graphi_status compile(struct compiled *c)
     graphi_status status = node_ancestors(c->graph, &layout.ancestors);
     if (!status)
         status = build(c, &layout);
-    if (status == GRAPHI_INVALID && !layout.no_elision) { /* a cycle: early writing of a parameter met a late reader */
+    if (layout.cycle) {
         forget_tasks(c);
         layout.no_elision = true;
         status = build(c, &layout);

@@ -23,6 +23,7 @@ struct layout {
     uint8_t *role;                /* per node */
     bool *dense;                  /* per value: must have a dense place of its own (a kernel refused the strided one) */
     bool no_elision;              /* assignments are copies (their early writing would make a cycle) */
+    bool cycle;                   /* which was found: early writing of a parameter met a late reader */
     bool *output;                 /* per value: an output of the graph */
     int32_t *users_begin, *users; /* of values */
     int32_t *refuses;             /* per value: the reader that takes no strided input, -1: none, -2: several */

@@ -131,6 +131,7 @@ static graphi_status number_tasks(struct builder *b, struct bound *bound)
     graphi_status status = edges_successors(&b->edges, nodes, &begin, &list);
     if (!status) {
         status = edges_order(nodes, begin, list, order);
+        b->layout->cycle = status == GRAPHI_INVALID;
         mem_free(begin);
         mem_free(list);
     }
