@@ -364,6 +364,7 @@ def test_no_effect(cli):
             assert (f"--size has no effect: {network} has one size" in found["notes"]) == one_size, (command, network, found["notes"])
             assert found["model"]["size"] == (None if one_size else "medium"), (command, network, found["model"])
         assert not any("--size" in note for note in cli.result("inspect", network)["notes"]), network
+    assert "\nnote: --size has no effect: resnet20 has one size\n" in cli.run("inspect", "resnet20", "--size", "medium").stdout
 
 
 def test_kernels_named(cli):

@@ -58,20 +58,22 @@ int command_inspect(const struct options *options)
     if ((status = graphi_model_create(options->subject, &model, &graph)) != GRAPHI_OK)
         return report_failure(status);
     status = print_graph(options, graph);
+    graphi_model_info about;
+    struct result result = result_begin("inspect", NULL, options->argc, options->argv);
+    graphi_model_get_info(options->subject, &model, &about);
+    job_note_size(options, &about, &result);
     if (status == GRAPHI_OK && options->json) {
-        graphi_model_info about;
-        struct result result = result_begin("inspect", NULL, options->argc, options->argv);
-        graphi_model_get_info(options->subject, &model, &about);
         result_model(&result, &about, model.task ? model.task : "bench", graph, NULL);
-        job_note_size(options, &about, &result);
         json_t *about_model = json_object_get(result.root, "model");
         json_object_set_new(about_model, "inputs", ports_json(graph, false));
         json_object_set_new(about_model, "outputs", ports_json(graph, true));
         if (options->out)
             result_file(&result, options->out);
         status = result_write(result.root, options->json);
-        result_end(&result);
     }
+    if (status == GRAPHI_OK && !options_json_is_stdout(options))
+        result_print_notes(result.root, stdout);
+    result_end(&result);
     graphi_graph_destroy(graph);
     return status;
 }

@@ -75,6 +75,7 @@ graphi_status result_read(const char *file, json_t **root);
 
 /* Columns that hold anything, as an aligned text table; goals and notes below it. */
 void result_print(const json_t *root, FILE *out);
+void result_print_notes(const json_t *root, FILE *out); /* these alone */
 
 /* A horizontal bar chart of rows by median time, one bar a row, in groups of ids that begin alike, each with its own
  * scale; peers and simulated rows marked. Atomic. Errors: IO, reported. */

@@ -240,6 +240,13 @@ static void print_plan(const json_t *plan, FILE *out)
     fputc('\n', out);
 }
 
+void result_print_notes(const json_t *root, FILE *out)
+{
+    size_t index;
+    json_t *item;
+    json_array_foreach(json_object_get(root, "notes"), index, item) fprintf(out, "note: %s\n", json_string_value(item));
+}
+
 static void print_all(const json_t *root, FILE *out)
 {
     const json_t *machine = json_object_get(root, "machine"), *model = json_object_get(root, "model");
@@ -265,7 +272,7 @@ static void print_all(const json_t *root, FILE *out)
         fprintf(out, "goal %s: %.4g against %.4g: %s\n", json_string_value(json_object_get(item, "name")),
                 json_number_value(json_object_get(item, "value")), json_number_value(json_object_get(item, "goal")),
                 json_is_true(json_object_get(item, "met")) ? "met" : "missed");
-    json_array_foreach(json_object_get(root, "notes"), index, item) fprintf(out, "note: %s\n", json_string_value(item));
+    result_print_notes(root, out);
     json_array_foreach(json_object_get(root, "files"), index, item) fprintf(out, "wrote %s\n", json_string_value(item));
 }
 
