@@ -22,7 +22,7 @@ static inline bool precedes(const struct memory_problem *problem, const struct a
 }
 
 static inline graphi_status check_pairs(const struct memory_problem *problem, const struct memory_solution *solution,
-                                 const struct ancestors *ancestors)
+                                        const struct ancestors *ancestors)
 {
     for (int a = 0; a < problem->values; a++)
         for (int b = a + 1; b < problem->values; b++) {
@@ -31,9 +31,7 @@ static inline graphi_status check_pairs(const struct memory_problem *problem, co
                 continue;
             if (!precedes(problem, ancestors, a, b) && !precedes(problem, ancestors, b, a))
                 return (fail)(GRAPHI_INVALID, "memory plan",
-                            "found values %d and %d in the same bytes, expected an order "
-                            "between their tasks",
-                            a, b);
+                              "found values %d and %d in the same bytes, expected an order between their tasks", a, b);
         }
     return GRAPHI_OK;
 }

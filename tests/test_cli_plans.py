@@ -338,7 +338,9 @@ def test_no_effect(cli):
     assert found["rows"][0]["depth"] == 3 and "backward_executors" not in found["rows"][0], found
     assert ", 3 ahead" in cli.run(*words, "--depth", 3).stdout
     few = cli.result("simulate", "pathnet", "--training", "--machine", words[4], "--cores", 2, "--executors", 2, "--width", 1, "--policy", "asymmetric")
-    assert "--policy asymmetric has no effect: on 2 executors x 1 threads it is critical-path" in few["notes"], few["notes"]
+    assert "--policy asymmetric runs as critical-path: on 2 executors x 1 threads all teams are of one size" in few["notes"], few["notes"]
+    notes = cli.result(*words, "--backward-executors", 8, "--policy", "locality")["notes"]
+    assert "--policy locality runs as critical-path: beside --backward-executors its order alone counts" in notes, notes
     assert cli.result(*words, "--disable", "none")["plan"]["hash"] == cli.result(*words)["plan"]["hash"]
     for policy in ("naive", "sequential"):
         assert cli.result(*words, "--policy", policy)["rows"][0]["driver"] == "combining"

@@ -80,10 +80,13 @@ def test_foreign_log(cli):
         cli.run(*words, "--checkpoint", checkpoint, "--log", log)
     assert len(log.read_text().splitlines()) == 2
     content = checkpoint.read_bytes()
-    text.write_text("not a log")
+    sheet = "step,loss of another program\n1,2\n"
+    text.write_text(sheet)
     for path in (text, checkpoint):
-        assert "expected a log whose first line is 'step,', or none" in cli.run(*words, "--log", path, expect=3).stderr
-    assert text.read_text() == "not a log" and checkpoint.read_bytes() == content
+        assert "expected a log whose first line is 'step,epoch,...', or none" in cli.run(*words, "--log", path, expect=3).stderr
+    assert text.read_text() == sheet and checkpoint.read_bytes() == content
+    log.write_text("step,epoch,real_loss,fake_loss,generator_loss\n")  # of dcgan: a log
+    cli.run(*words, "--log", log)
 
 
 def test_network_of_the_file(cli):

@@ -159,6 +159,10 @@ def test_studies(cli):
     assert events[0]["args"]["name"].endswith("(simulated)")
     names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
     assert names[9] == "executor 1.1 (simulated)" and names[64] == "light executor (simulated)", names
+    cli.run("simulate", "pathnet", *machine[:2], "--executors", 6, "--width", 3, "--policy", "sequential", "--timeline", "one")
+    alone = json.loads((cli.folder / "one.json").read_text())["traceEvents"]
+    names_alone = {event["tid"]: event["args"]["name"] for event in alone if event["name"] == "thread_name"}
+    assert names_alone[17] == "executor 0.17 (simulated)", names_alone
     for event in events:  # a lane of one executor has operations of its own alone
         if event["ph"] == "X" and event["tid"] < 64:
             assert event["args"]["leader"] // 8 == event["tid"] // 8, event

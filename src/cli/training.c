@@ -11,14 +11,22 @@
 #include "tool/output.h"
 #include "tool/report.h"
 
-/* Whether a file begins with the line of these columns (the last one empty: of any), or is empty; it is read up to
- * behind that line. */
+/* Whether a file begins with the line of these columns, or is empty; it is read up to behind that line. */
 static bool is_log(FILE *file, const char *columns)
 {
     char line[256];
     const size_t length = strlen(columns);
-    return !fgets(line, sizeof line, file) ||
-           (strncmp(line, columns, length) == 0 && (columns[length - 1] == ',' || strcmp(line + length, "\n") == 0));
+    return !fgets(line, sizeof line, file) || (strncmp(line, columns, length) == 0 && strcmp(line + length, "\n") == 0);
+}
+
+/* The same for the columns of any training: that of a network and that of two against each other. */
+static bool is_any_log(FILE *file)
+{
+    static const char *const first[] = {"step,epoch,loss,rate,", "step,epoch,real_loss,fake_loss,generator_loss\n"};
+    char line[256];
+    if (!fgets(line, sizeof line, file))
+        return true;
+    return strncmp(line, first[0], strlen(first[0])) == 0 || strcmp(line, first[1]) == 0;
 }
 
 static graphi_status no_log(const char *path, const char *columns)
@@ -31,15 +39,14 @@ static graphi_status no_log(const char *path, const char *columns)
 /* What stands there may be the log of a training before, nothing else. */
 static graphi_status check_log(const char *path)
 {
-    static const char any[] = "step,";
     struct stat info;
     if (!path || stat(path, &info) != 0 || !S_ISREG(info.st_mode))
         return GRAPHI_OK;
     FILE *file = fopen(path, "r");
-    bool fine = !file || is_log(file, any); /* that it cannot be written is told when it is */
+    bool fine = !file || is_any_log(file); /* that it cannot be written is told when it is */
     if (file)
         fclose(file);
-    return fine ? GRAPHI_OK : no_log(path, any);
+    return fine ? GRAPHI_OK : no_log(path, "step,epoch,...");
 }
 
 graphi_status training_check(const struct options *options)

@@ -332,6 +332,8 @@ static graphi_status compiled_create(const graphi_graph *graph, const graphi_mac
     if (!status)
         status = graph_clone(graph, &c->graph);
     if (!status)
+        c->graph->rewritten = true;
+    if (!status)
         status = rewrite(c, options);
     if (!status)
         status = compile(c);

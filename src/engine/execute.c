@@ -255,7 +255,8 @@ static graphi_status run_scheduled(graphi_run *run, struct task_record *records)
     snprintf(run->info.note, sizeof run->info.note, "%s", lease.note);
     graphi_status status =
         run->plan->setting.must_pin && !lease.pinned
-            ? fail(GRAPHI_UNSUPPORTED, "pinning", "found that %s, expected a core for each thread", lease.note)
+            ? fail(GRAPHI_UNSUPPORTED, "pinning", "found that %.*s, expected a core for each thread",
+                   (int)strcspn(lease.note, ";"), lease.note) /* the note on pinning, which is the first */
             : prepare_forms(run, &lease);
     if (!status)
         status = schedule_run(run->schedule, &lease, run_task, run, records);

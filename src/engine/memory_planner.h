@@ -61,7 +61,6 @@ struct planner {
     struct ancestors ancestors;
 };
 
-
 /* A value that has bytes of its own whatever the others do: small, or written by nobody. */
 static inline bool planner_is_apart(const struct memory_problem *problem, int value, int64_t limit)
 {

@@ -92,7 +92,6 @@ static void *new_array(graphi_state *state, size_t bytes)
     return data;
 }
 
-
 graphi_status state_reserve(graphi_state *state, size_t bytes)
 {
     state_lock(state);

@@ -145,13 +145,14 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
     mem_free(begin);
     mem_free(list);
     const graphi_setting *setting = &plan->setting;
+    const bool in_order = policy_of(setting)->loop == LOOP_SEQUENTIAL; /* one team of all */
     const bool fixed = !policy_of(setting)->free_width && setting->policy != GRAPHI_POLICY_ASYMMETRIC &&
                        !setting->backward_executors;
     *timeline = (struct timeline){.title = kept,
                                   .simulated = !run,
                                   .lanes = lanes_of(plan, owned->event),
-                                  .executors = fixed ? setting->executors : 0,
-                                  .team = fixed ? setting->width : 0,
+                                  .executors = !fixed ? 0 : in_order ? 1 : setting->executors,
+                                  .team = !fixed ? 0 : in_order ? setting->executors * setting->width : setting->width,
                                   .light = setting->light == 1 ? setting->executors * setting->width : 0,
                                   .count = c->tasks + joined.count,
                                   .executions = run ? (int64_t)run->traced : 0,

@@ -70,7 +70,6 @@ graphi_status graph_clone(const graphi_graph *graph, graphi_graph **out)
     }
     copy->backward = graph->backward;
     copy->depth = graph->depth;
-    copy->clone = true;
     *out = copy;
     return GRAPHI_OK;
 }

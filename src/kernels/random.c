@@ -33,7 +33,7 @@ struct draw {
     float a, b;
     uint64_t key;
     int64_t count, row; /* elements at the bound; of one of dimension 0 */
-    int64_t sample;     /* of one sample; before, how many rows of dimension 0 it has */
+    int64_t sample;     /* of one sample */
     bool bounded;
     int shares;
 };
@@ -89,8 +89,8 @@ static void draw_normal(const struct draw *work, const struct kernel_call *call,
     }
 }
 
-static graphi_status make(const char *name, struct draw draft, const struct array_desc *y, int arrays, enum isa isa,
-                          struct kernel *kernel)
+static graphi_status make(const char *name, struct draw draft, int64_t sample_rows, const struct array_desc *y,
+                          int arrays, enum isa isa, struct kernel *kernel)
 {
     if (y->dtype != GRAPHI_F32 || !array_is_dense(y))
         return fail(GRAPHI_UNSUPPORTED, name, "found an output of another type or strided, expected dense float32");
@@ -98,7 +98,7 @@ static graphi_status make(const char *name, struct draw draft, const struct arra
     draft.count = array_count(y);
     draft.bounded = y->bounded;
     draft.row = y->rank && y->dims[0] ? draft.count / y->dims[0] : draft.count;
-    draft.sample *= draft.row;
+    draft.sample = sample_rows * draft.row;
     int64_t shares = draft.count / SHARE_ELEMENTS;
     draft.shares = shares < 1 ? 1 : shares > MAX_SHARES ? MAX_SHARES : (int)shares;
     struct kernel like = {.name = name, .run = run, .shares = {draft.shares}, .flops = (double)draft.count,
@@ -116,16 +116,14 @@ graphi_status dropout_bind(double keep, uint64_t key, int64_t sample_rows, const
         array_count(mask) != array_count(y))
         return fail(GRAPHI_UNSUPPORTED, "dropout",
                     "found strided arrays or sizes that differ, expected dense ones of one shape");
-    struct draw draft = {.draw = draw_dropout, .a = (float)keep, .b = (float)(1 / keep), .key = key,
-                         .sample = sample_rows};
-    return make("dropout", draft, y, 3, isa, kernel);
+    struct draw draft = {.draw = draw_dropout, .a = (float)keep, .b = (float)(1 / keep), .key = key};
+    return make("dropout", draft, sample_rows, y, 3, isa, kernel);
 }
 
 graphi_status random_fill_bind(enum random_kind kind, double a, double b, uint64_t key, int64_t sample_rows,
                                const struct array_desc *y, enum isa isa, struct kernel *kernel)
 {
     struct draw draft = {
-        .draw = kind == RANDOM_UNIFORM ? draw_uniform : draw_normal, .a = (float)a, .b = (float)b, .key = key,
-        .sample = sample_rows};
-    return make(kind == RANDOM_UNIFORM ? "random_uniform" : "random_normal", draft, y, 1, isa, kernel);
+        .draw = kind == RANDOM_UNIFORM ? draw_uniform : draw_normal, .a = (float)a, .b = (float)b, .key = key};
+    return make(kind == RANDOM_UNIFORM ? "random_uniform" : "random_normal", draft, sample_rows, y, 1, isa, kernel);
 }

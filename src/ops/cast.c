@@ -80,8 +80,8 @@ static graphi_status bind_zeros(const struct bind_call *call, struct kernel *ker
 
 const struct op_kind ops_cast[] = {
     {.name = "cast",
-     .summary = "the same numbers in another element type; of float32 the nearest that there is, NaN 0; of whole "
-                "numbers the low bits",
+     .summary = "the same numbers in another element type; of floats towards 0, what is beyond the end of the "
+                "range, NaN 0; to bfloat16 the nearest; of whole numbers the low bits",
      .shapes = "[...] to the same",
      UNARY,
      .attributes = cast_attributes,

@@ -30,7 +30,7 @@ static graphi_status merge_constants(const graphi_graph *graph, struct value_map
         if (first >= 0)
             TRY(map_set(map, graph, v, first));
         else if (!index_add(seen, hash, v))
-            return fail_memory("cse", seen->capacity * sizeof *seen->slots);
+            return fail_memory("cse", graph->values.count * sizeof *seen->slots);
     }
     return GRAPHI_OK;
 }
@@ -76,7 +76,7 @@ static graphi_status merge_nodes(graphi_graph *graph, struct value_map *map, str
         while ((first = index_next(seen, hash, &at)) >= 0 && !same_node(graph, map, first, id))
             continue;
         if (first < 0 && !index_add(seen, hash, id))
-            return fail_memory("cse", seen->capacity * sizeof *seen->slots);
+            return fail_memory("cse", graph->nodes.count * sizeof *seen->slots);
         for (int k = 0; first >= 0 && k < node->outputs; k++)
             TRY(map_set(map, graph, node->output + k, graph_node(graph, first)->output + k));
         if (first >= 0)

@@ -36,9 +36,12 @@ void no_effect_note(const struct options *o, const graphi_setting *s, bool infer
         {"--keep-uniform", o->keep_uniform != NULL, policy_is_strategy(s->policy),
          "is none of the strategies, s1 to s1234"},
     };
-    if (o->policy && !typed(o->policy, policy))
-        result_note(result, "--policy %s has no effect: on %d executors x %d threads it is %s", o->policy, s->executors,
-                    s->width, policy);
+    if (o->policy && !typed(o->policy, policy) && s->backward_executors)
+        result_note(result, "--policy %s runs as %s: beside --backward-executors its order alone counts", o->policy,
+                    policy);
+    else if (o->policy && !typed(o->policy, policy))
+        result_note(result, "--policy %s runs as %s: on %d executors x %d threads all teams are of one size", o->policy,
+                    policy, s->executors, s->width);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].given && !parts[i].effect)
             result_note(result, "%s has no effect: %s %s", parts[i].option, policy, parts[i].why);

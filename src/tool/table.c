@@ -51,6 +51,8 @@ static void cell_setting(const json_t *row, char *text, size_t size)
         snprintf(text + strlen(text), size - strlen(text), ", %lld backward", (long long)json_integer_value(backward));
     if (depth)
         snprintf(text + strlen(text), size - strlen(text), ", %lld ahead", (long long)json_integer_value(depth));
+    if (json_is_true(json_object_get(row, "light")))
+        snprintf(text + strlen(text), size - strlen(text), ", light");
     if (json_is_true(json_object_get(row, "join")))
         snprintf(text + strlen(text), size - strlen(text), ", joining");
 }

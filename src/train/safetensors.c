@@ -75,7 +75,7 @@ static graphi_status parse_dtype(struct parse *p, const json_t *value, struct te
     const char *word = json_string_value(value);
     size_t i = 0;
     if (!word)
-        return fail(GRAPHI_INVALID, p->where, "found tensor \"%.200s\" without a type, expected F32, BF16, I32 ...",
+        return fail(GRAPHI_INVALID, p->where, "found tensor \"%.200s\" without a type, expected one in quotes",
                     entry->name);
     while (i < sizeof words / sizeof *words && strcmp(word, words[i].word) != 0)
         i++;
