@@ -395,6 +395,9 @@ def test_shared_driver(cli):
         times = {driver: result["rows"][0]["time_ms"]["median"] for driver, result in found.items()}
         assert told not in found["combining"]["notes"]
         assert (told in found["dedicated"]["notes"]) == (times["dedicated"] > 1.5 * times["combining"]) == (executors == 4), (times, found)
+    there = cli.result("info")["machine"]["cores"]
+    notes = cli.result("run", "pathnet", "--executors", there, "--width", 1, "--driver", "dedicated", "--tune", 0, "--repeat", 1)["notes"]
+    assert there == 1 or any(note.endswith(told.replace("64", str(there))) for note in notes), notes  # perhaps beside another
     study = ["bench", "figure-6", "lstm", "--size", "small", "--machine", words[3], "--cores", 64]
     assert told in cli.result(*study)["notes"]
 

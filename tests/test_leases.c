@@ -185,11 +185,6 @@ static void cores_are_tried_again_in_the_new_file(void **state)
     assert_false(lease.pinned);
     assert_non_null(strstr(lease.note, "is held by process"));
     lease_release(&lease);
-    const struct lease_options all = {.workers = here->cores, .caller_extra = true, .pin = true};
-    assert_int_equal(lease_take(here, &all, &lease), GRAPHI_OK);
-    assert_non_null(strstr(lease.note, "is held by process")); /* one note beside the other */
-    assert_non_null(strstr(lease.note, "; the dedicated driver shares a core with an executor"));
-    lease_release(&lease);
     assert_int_equal(write(parent_ready[1], &byte, 1), 1);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);

@@ -239,7 +239,6 @@ static void extra_caller_is_a_further_thread(void **state)
 {
     struct lease lease = take(here, here->cores, true);
     assert_true(lease.shares_core);
-    assert_true(lease.note[0]); /* the user is told why it is slow */
     assert_non_null(lease.worker[0]);
     assert_true(same_mask(my_mask(), only(here->core[lease.core[lease.count - 1]].os_index)));
     struct seen *seen = look_all(&lease);

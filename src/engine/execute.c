@@ -244,6 +244,17 @@ static graphi_status run_serially(graphi_run *run, struct task_record *records)
     return GRAPHI_OK;
 }
 
+static void note_lease(graphi_run *run, const struct lease *lease)
+{
+    snprintf(run->info.note, sizeof run->info.note, "%s", lease->note);
+    const size_t used = strlen(run->info.note);
+    if (lease->shares_core)
+        snprintf(run->info.note + used, sizeof run->info.note - used,
+                 "%sthe dedicated driver shares a core with an executor, since executors take all %d: combining needs "
+                 "none",
+                 used ? "; " : "", lease->count);
+}
+
 static graphi_status run_scheduled(graphi_run *run, struct task_record *records)
 {
     struct lease lease = {0};
@@ -252,11 +263,10 @@ static graphi_status run_scheduled(graphi_run *run, struct task_record *records)
     TRY(lease_take(run->plan->compiled->machine, &options, &lease));
     run->info.pinned = lease.pinned;
     run->info.waited_ms = (double)lease.waited_ns / 1e6;
-    snprintf(run->info.note, sizeof run->info.note, "%s", lease.note);
+    note_lease(run, &lease);
     graphi_status status =
         run->plan->setting.must_pin && !lease.pinned
-            ? fail(GRAPHI_UNSUPPORTED, "pinning", "found that %.*s, expected a core for each thread",
-                   (int)strcspn(lease.note, ";"), lease.note) /* the note on pinning, which is the first */
+            ? fail(GRAPHI_UNSUPPORTED, "pinning", "found that %s, expected a core for each thread", lease.note)
             : prepare_forms(run, &lease);
     if (!status)
         status = schedule_run(run->schedule, &lease, run_task, run, records);

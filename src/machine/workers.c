@@ -224,14 +224,8 @@ static void assign(struct lease_state *state, struct lease *lease, bool extra)
     lease->shares_core = extra && state->caller_core < 0;
     if (!extra)
         state->caller_core = state->core[0];
-    else if (lease->shares_core) {
+    else if (lease->shares_core)
         state->caller_core = state->core[lease->count - 1];
-        const size_t used = strlen(lease->note);
-        snprintf(lease->note + used, sizeof lease->note - used,
-                 "%sthe dedicated driver shares a core with an executor, since executors take all %d: combining needs "
-                 "none",
-                 used ? "; " : "", lease->count);
-    }
 }
 
 static void reserve(struct lease_state *state, struct lease *lease, bool extra)

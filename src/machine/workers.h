@@ -30,7 +30,7 @@ struct lease {
     const int *core;        /* worker i runs on machine->core[core[i]] (meant, where not pinned) */
     bool pinned;
     bool shares_core;       /* caller_extra shares the last core */
-    char note[320];         /* what the user should know ("core 3 is held by process 4711: not pinned"); "" otherwise */
+    char note[160];         /* what the user should know ("core 3 is held by process 4711: not pinned"); "" otherwise */
     int64_t waited_ns;      /* for cores that other leases of this process held; 0: they were free at once */
     /* private */
     struct lease_state *state;

@@ -17,7 +17,7 @@ struct result {
 
 const char *result_commit(void); /* of the sources that were built; "unknown": they were not in git */
 
-/* The words typed, as a list; as there when out of memory. */
+/* The words typed, as a list; exits the program when out of memory. */
 json_t *result_words(int argc, char **argv);
 
 /* A fresh result with every key of the schema present; exits the program when out of memory (CLI and benchmarks only).
