@@ -304,7 +304,7 @@ static void check_program(const struct program *p, enum isa isa, const struct pr
         int64_t r = dice((uint32_t)rows), c = dice((uint32_t)cols);
         if (probe & 1)
             c = cols - 1 - c % 20 % cols;
-        float x[4], want[3];
+        float x[5], want[3];
         for (int k = 0; k < p->inputs; k++)
             x[k] = element(&in[k], r, c);
         interpret(p, single, x, want);
@@ -347,22 +347,6 @@ static void random_programs_equal_single_elements(void **state)
     }
 }
 
-static void check_fused(const struct program *p)
-{
-    enum { N = 300 };
-    static float x[3][N], y[N];
-    struct program_operand in[3], out = full(y, N);
-    for (int k = 0; k < 3; k++) {
-        in[k] = full(x[k], N);
-        for (int i = 0; i < N; i++)
-            x[k][i] = dice(20) ? dice_float() : specials[dice(SPECIALS)];
-    }
-    for (int isa = 0; isa <= (int)isa_detect(); isa++) {
-        assert_int_equal(prepared(p, isa).steps, 1);
-        check_program(p, isa, in, &out, 1, N);
-    }
-}
-
 /* One step has no blocks but of a million elements: rows longer than these, and rows that are one run of memory. Two
  * constants beside it are no steps of the kind. */
 static void long_rows_of_one_step(void **state)
@@ -395,49 +379,80 @@ static void long_rows_of_one_step(void **state)
         }
 }
 
-/* A pair that is not one step (each costs a pass over the block), or one whose product is contracted with the sum
- * around it and rounds otherwise than alone; a subtraction the wrong way round. Then roots, and the slopes of tanh and
- * sigmoid. */
+/* A program of one output, in Polish notation: operands, then what is done with them; "ab*c+" is a b + c. */
+static struct program written(const char *text)
+{
+    static const struct {
+        char letter;
+        uint8_t op;
+    } words[] = {{'+', PROGRAM_ADD},  {'-', PROGRAM_SUB},     {'*', PROGRAM_MUL},    {'/', PROGRAM_DIV},
+                 {'n', PROGRAM_NEG},  {'q', PROGRAM_SQUARE},  {'v', PROGRAM_SQRT},   {'f', PROGRAM_FLOOR},
+                 {'t', PROGRAM_TANH}, {'s', PROGRAM_SIGMOID}, {'r', PROGRAM_RELU},   {'m', PROGRAM_FMA}};
+    struct program p = {.outputs = 1};
+    for (const char *at = text; *at; at++)
+        if (*at >= 'a' && *at <= 'e' && *at - 'a' >= p.inputs)
+            p.inputs = *at - 'a' + 1;
+    int16_t stack[16];
+    int depth = 0;
+    for (const char *at = text; *at; at++) {
+        if (*at >= 'a' && *at <= 'e') {
+            stack[depth++] = (int16_t)(*at - 'a');
+            continue;
+        }
+        int w = 0;
+        while (words[w].letter != *at)
+            w++;
+        const int arity = program_op_arity(words[w].op);
+        depth -= arity;
+        p.code[p.instructions] = (struct program_instruction){words[w].op, stack[depth], -1, -1, 0};
+        if (arity > 1)
+            p.code[p.instructions].b = stack[depth + 1];
+        if (arity > 2)
+            p.code[p.instructions].c = stack[depth + 2];
+        stack[depth++] = (int16_t)(p.inputs + p.instructions++);
+    }
+    p.output[0] = stack[0];
+    return p;
+}
+
+static void check_steps(const char *text, int steps)
+{
+    enum { N = 300, MOST = 5 };
+    static float x[MOST][N], y[N];
+    const struct program p = written(text);
+    struct program_operand in[MOST], out = full(y, N);
+    for (int k = 0; k < MOST; k++) {
+        in[k] = full(x[k], N);
+        for (int i = 0; i < N; i++)
+            x[k][i] = dice(20) ? dice_float() : specials[dice(SPECIALS)];
+    }
+    for (int isa = 0; isa <= (int)isa_detect(); isa++) {
+        if (prepared(&p, isa).steps != steps)
+            fail_msg("%s: %d steps, expected %d", text, prepared(&p, isa).steps, steps);
+        for (int cols = 1; cols <= N; cols += cols < 40 ? 1 : N - 40)
+            check_program(&p, isa, in, &out, 1, cols);
+    }
+}
+
+/* What is not one step (each costs a pass over the block); a product that is contracted with the sum around it and
+ * rounds otherwise than alone; a subtraction the wrong way round; a row that ends within two vectors. */
 static void fused_steps_round_like_single_ones(void **state)
 {
-    static const uint8_t inner[] = {PROGRAM_ADD, PROGRAM_SUB, PROGRAM_MUL, PROGRAM_SQUARE};
-    static const uint8_t outer[] = {PROGRAM_ADD, PROGRAM_SUB, PROGRAM_MUL, PROGRAM_SIGMOID, PROGRAM_TANH, PROGRAM_RELU};
-    for (int i = 0; i < 4; i++)
-        for (int o = 0; o < (inner[i] == PROGRAM_ADD ? 6 : 3); o++)
-            for (int right = 0; right <= (o < 3); right++) {
-                struct program p = {.inputs = 3, .instructions = 2, .outputs = 1, .output = {4}};
-                p.code[0] = (struct program_instruction){inner[i], 0, inner[i] == PROGRAM_SQUARE ? -1 : 1, -1, 0};
-                p.code[1] = (struct program_instruction){outer[o], right ? 2 : 3, o > 2 ? -1 : right ? 3 : 2, -1, 0};
-                check_fused(&p);
-            }
-    for (int o = 0; o < 3; o++) { /* + -b, -b +, - -b */
-        struct program p = {.inputs = 2, .instructions = 2, .outputs = 1, .output = {3}};
-        p.code[0] = (struct program_instruction){PROGRAM_NEG, 1, -1, -1, 0};
-        p.code[1] =
-            (struct program_instruction){o < 2 ? PROGRAM_ADD : PROGRAM_SUB, o == 1 ? 2 : 0, o == 1 ? 0 : 2, -1, 0};
-        check_fused(&p);
-    }
-    for (int right = 0; right < 2; right++) {
-        struct program p = {.inputs = 2, .instructions = 2, .outputs = 1, .output = {3}};
-        p.code[0] = (struct program_instruction){PROGRAM_SQRT, 0, -1, -1, 0};
-        p.code[1] = (struct program_instruction){PROGRAM_ADD, right ? 1 : 2, right ? 2 : 1, -1, 0};
-        check_fused(&p);
-    }
-    struct program over = {.inputs = 3, .instructions = 3, .outputs = 1, .output = {5}};
-    over.code[0] = (struct program_instruction){PROGRAM_SQRT, 1, -1, -1, 0};
-    over.code[1] = (struct program_instruction){PROGRAM_ADD, 3, 2, -1, 0};
-    over.code[2] = (struct program_instruction){PROGRAM_DIV, 0, 4, -1, 0};
-    check_fused(&over);
-    over.code[2] = (struct program_instruction){PROGRAM_DIV, 4, 0, -1, 0}; /* the root is divided: no such step */
-    assert_int_equal(prepared(&over, ISA_PLAIN).steps, 2);
-    struct program slope = {.inputs = 3, .instructions = 3, .outputs = 1, .output = {5}};
-    slope.code[0] = (struct program_instruction){PROGRAM_SQUARE, 1, -1, -1, 0};
-    slope.code[1] = (struct program_instruction){PROGRAM_SUB, 2, 3, -1, 0};
-    slope.code[2] = (struct program_instruction){PROGRAM_MUL, 0, 4, -1, 0};
-    check_fused(&slope);
-    slope.code[0] = (struct program_instruction){PROGRAM_SUB, 2, 1, -1, 0};
-    slope.code[1] = (struct program_instruction){PROGRAM_MUL, 1, 3, -1, 0};
-    check_fused(&slope);
+    static const char *const one_step[] = {
+        "ab+c+", "cab++", "ab+c-", "cab+-", "ab+c*", "cab+*", "ab+s", "ab+t", "ab+r", "abcmr",     /* sums */
+        "ab+c+d+", "dab+c++", "ab+c+d+e+", "edab+c+++", "ab-c+", "cab-+", "ab-c-", "cab--", "ab-c*", "cab-*",
+        "ab*c+", "cab*+", "ab*c-", "cab*-", "ab*c*", "cab**", "aqb+", "baq+", "aqb-", "baq-", "aqb*", "baq*", /* products */
+        "ab*cd*+", "aqbc*+", "abc**de*+", "de*abc**+", "aqb*cd*+", "ab*c/",
+        "abn+", "anb+", "abn-", "bbf-", "abf-", "atb*", "bat*",                                     /* signs, floors */
+        "avb+", "bav+", "abvc+/", "eabvc+/d*-", "edabvc+/*-",                       /* roots */
+        "abcq-*", "bcq-a*", "ad*bcq-*", "aq*", "abcq-*d+", "dabcq-*+", "ad*bcq-*e+", "ead*bcq-*+",  /* slopes */
+        "abc-c**", "bc-c*a*", "ad*bc-c**", "adq*"};
+    for (size_t i = 0; i < sizeof one_step / sizeof *one_step; i++)
+        check_steps(one_step[i], 1);
+    check_steps("avb+c/", 2);     /* the root is divided */
+    check_steps("abcd*-*", 2);   /* not a square */
+    check_steps("ab*ab*+c+", 2);  /* sums of sums have no step */
+    check_steps("ab+c+d+e+a+", 2);
 }
 
 /* An output written early over an input that a later instruction reads; also outputs that swap their inputs. */

@@ -156,6 +156,23 @@ int64_t evaluator_rows(const struct evaluator *e, int64_t batches)
     return samples < info.samples ? samples : info.samples; /* the last batch may be short */
 }
 
+static graphi_status score_batches(struct evaluator *e, int64_t count, struct score *score)
+{
+    for (int64_t i = 0; i < count && !report_interrupted(); i++) {
+        int64_t rows;
+        graphi_status status = score_batch(e, &rows, score);
+        if (status)
+            return report_failure(status);
+        if (e->answers && (status = answers_add(e->answers, e->logits, e->batch.targets, rows)) != GRAPHI_OK)
+            return status;
+        score->samples += rows;
+        report_progress(e->job.options->quiet, "%s: %lld of %lld batches scored", e->job.name, (long long)i + 1,
+                        (long long)count);
+    }
+    report_progress(e->job.options->quiet, "%s", "");
+    return GRAPHI_OK;
+}
+
 graphi_status evaluator_score(struct evaluator *e, int64_t batches, struct score *score)
 {
     graphi_data_info info;
@@ -169,18 +186,10 @@ graphi_status evaluator_score(struct evaluator *e, int64_t batches, struct score
     if ((status = make_logits(e)) != GRAPHI_OK)
         return status;
     uint64_t step = graphi_state_step(e->job.state); /* carried states are updates too, but evaluation is no training */
-    for (int64_t i = 0; i < count && !report_interrupted(); i++) {
-        int64_t rows;
-        if ((status = score_batch(e, &rows, score)) != GRAPHI_OK)
-            return report_failure(status);
-        if (e->answers && (status = answers_add(e->answers, e->logits, e->batch.targets, rows)) != GRAPHI_OK)
-            return status;
-        score->samples += rows;
-        report_progress(e->job.options->quiet, "%s: %lld of %lld batches scored", e->job.name, (long long)i + 1,
-                        (long long)count);
-    }
-    report_progress(e->job.options->quiet, "%s", "");
+    status = score_batches(e, count, score);
     graphi_state_set_step(e->job.state, step);
+    if (status)
+        return status;
     if (score->samples) {
         score->loss /= (double)score->samples;
         score->metric = metric_is_accuracy(&e->job.info) ? score->metric / (double)score->samples : exp(score->loss);

@@ -3,7 +3,7 @@
  *
  * Preparing drops dead instructions, gives each output a step of its own (a copy where a value is an input, a constant
  * or stored twice), joins instructions whose result has one reader with that reader where there is a step for both
- * (fuse; the same roundings, fewer passes over the block), and assigns scratch slots by lifetime, so that a long chain
+ * (rules; the same roundings, fewer passes over the block), and assigns scratch slots by lifetime, so that a long chain
  * needs few. Invariant: a slot is free for a step's result once its last reader is that step or an earlier one;
  * instructions read each vector before they write it. */
 #include "kernels/program.h"
@@ -172,9 +172,7 @@ static void list_steps(struct program_code *code)
         if (live[value])
             code->step[code->steps++] = (struct program_step){.op = at->op,
                                                               .output = (int8_t)own_output(program, value),
-                                                              .a = at->a,
-                                                              .b = at->b,
-                                                              .c = at->c,
+                                                              .argument = {at->a, at->b, at->c, -1, -1},
                                                               .value = (int16_t)value,
                                                               .imm = at->imm};
     }
@@ -183,30 +181,71 @@ static void list_steps(struct program_code *code)
             code->step[code->steps++] =
                 (struct program_step){.op = PROGRAM_COPY,
                                       .output = (int8_t)i,
-                                      .a = program->output[i],
-                                      .b = -1,
-                                      .c = -1,
+                                      .argument = {program->output[i], -1, -1, -1, -1},
                                       .value = (int16_t)(program->inputs + program->instructions + i)};
 }
 
 /* --- fusing --- */
 
-/* The step for an outer instruction over an inner one: [inner][outer], 0 where there is none. */
-enum inner { INNER_ADD, INNER_SUB, INNER_MUL, INNER_FMA, INNER_SQRT, INNERS };
-
-static const uint8_t pairs[INNERS][PROGRAM_OPS] = {
-    [INNER_ADD] = {[PROGRAM_ADD] = PROGRAM_ADD_ADD,
-                   [PROGRAM_SUB] = PROGRAM_ADD_SUB,
-                   [PROGRAM_MUL] = PROGRAM_ADD_MUL,
-                   [PROGRAM_SIGMOID] = PROGRAM_ADD_SIGMOID,
-                   [PROGRAM_TANH] = PROGRAM_ADD_TANH,
-                   [PROGRAM_RELU] = PROGRAM_ADD_RELU},
-    [INNER_SUB] = {[PROGRAM_ADD] = PROGRAM_SUB_ADD, [PROGRAM_SUB] = PROGRAM_SUB_SUB, [PROGRAM_MUL] = PROGRAM_SUB_MUL},
-    [INNER_MUL] = {[PROGRAM_ADD] = PROGRAM_MUL_ADD, [PROGRAM_SUB] = PROGRAM_MUL_SUB, [PROGRAM_MUL] = PROGRAM_MUL_MUL},
-    [INNER_FMA] = {[PROGRAM_RELU] = PROGRAM_FMA_RELU},
-    [INNER_SQRT] = {[PROGRAM_ADD] = PROGRAM_SQRT_ADD},
+/* A step over the result of another one, and the step that does what both do. Its arguments are letters: small ones of
+ * the inner step, capitals of the outer one. Earlier rules go first. */
+static const struct rule {
+    uint8_t outer;
+    char at; /* the argument of the outer step that the inner one makes */
+    uint8_t inner, fused;
+    char arguments[PROGRAM_STEP_ARGUMENTS + 1];
+    char same[3]; /* arguments of the inner step that must be one value; empty: none */
+} rules[] = {
+#define RULE(outer, at, inner, fused, arguments, same)                                                                 \
+    {PROGRAM_##outer, at, PROGRAM_##inner, PROGRAM_##fused, arguments, same},
+#define EITHER(outer, inner, fused, arguments, same)                                                                   \
+    RULE(outer, 'A', inner, fused, arguments "B", same)                                                                \
+    RULE(outer, 'B', inner, fused, arguments "A", same)
+#define SUBTRACTED(inner, kind, arguments)                                                                             \
+    RULE(SUB, 'A', inner, kind##_SUB, arguments "B", "")                                                               \
+    RULE(SUB, 'B', inner, kind##_RSUB, arguments "A", "")
+#define PRODUCT(inner, arguments)                                                                                      \
+    EITHER(ADD, inner, MUL_ADD, arguments, "")                                                                         \
+    SUBTRACTED(inner, MUL, arguments)                                                                                  \
+    EITHER(MUL, inner, MUL_MUL, arguments, "")                                                                         \
+    RULE(MUL_ADD, 'C', inner, MUL_MUL_ADD, arguments "AB", "")                                                         \
+    RULE(TANH_SLOPE, 'C', inner, MUL_TANH_SLOPE, arguments "AB", "")                                                   \
+    RULE(SIGMOID_SLOPE, 'C', inner, MUL_SIGMOID_SLOPE, arguments "AB", "")
+    RULE(ADD, 'A', NEG, SUB, "Ba", "")
+    RULE(ADD, 'B', NEG, SUB, "Aa", "")
+    RULE(SUB, 'B', NEG, ADD, "Aa", "")
+    /* d (1 - y y) and d ((1 - y) y) */
+    EITHER(MUL, MUL_RSUB, TANH_SLOPE, "ac", "ab")
+    EITHER(MUL, SUB_MUL, SIGMOID_SLOPE, "ab", "bc")
+    EITHER(ADD, TANH_SLOPE, TANH_SLOPE_ADD, "abc", "")
+    EITHER(ADD, MUL_TANH_SLOPE, MUL_TANH_SLOPE_ADD, "abcd", "")
+    EITHER(MUL, TANH, TANH_MUL, "a", "")
+    RULE(SUB, 'B', FLOOR, FLOOR_RSUB, "aA", "")
+    RULE(DIV, 'A', MUL, MUL_DIV, "abB", "")
+    RULE(DIV, 'B', SQRT_ADD, OVER_ROOT, "abA", "")
+    RULE(MUL_RSUB, 'A', OVER_ROOT, OVER_ROOT_MUL_RSUB, "abcBC", "")
+    RULE(MUL_RSUB, 'B', OVER_ROOT, OVER_ROOT_MUL_RSUB, "abcAC", "")
+    RULE(MUL_ADD, 'C', MUL_MUL, MUL_MUL_MUL_ADD, "abcAB", "")
+    PRODUCT(MUL, "ab")
+    PRODUCT(SQUARE, "aa")
+    EITHER(ADD, ADD, ADD_ADD, "ab", "")
+    EITHER(ADD, ADD_ADD, ADD_ADD_ADD, "abc", "")
+    EITHER(ADD, ADD_ADD_ADD, ADD_ADD_ADD_ADD, "abcd", "")
+    SUBTRACTED(ADD, ADD, "ab")
+    EITHER(MUL, ADD, ADD_MUL, "ab", "")
+    EITHER(ADD, SUB, SUB_ADD, "ab", "")
+    SUBTRACTED(SUB, SUB, "ab")
+    EITHER(MUL, SUB, SUB_MUL, "ab", "")
+    EITHER(ADD, SQRT, SQRT_ADD, "a", "")
+    RULE(SIGMOID, 'A', ADD, ADD_SIGMOID, "ab", "")
+    RULE(TANH, 'A', ADD, ADD_TANH, "ab", "")
+    RULE(RELU, 'A', ADD, ADD_RELU, "ab", "")
+    RULE(RELU, 'A', FMA, FMA_RELU, "abc", "")
+#undef PRODUCT
+#undef SUBTRACTED
+#undef EITHER
+#undef RULE
 };
-static const uint8_t subtracted[INNERS] = {PROGRAM_ADD_RSUB, PROGRAM_SUB_RSUB, PROGRAM_MUL_RSUB};
 
 struct fuser {
     struct program_code *code;
@@ -214,6 +253,12 @@ struct fuser {
     int16_t readers[PROGRAM_MAX_VALUES];
     bool gone[PROGRAM_MAX_INSTRUCTIONS + PROGRAM_MAX_OUTPUTS];
 };
+
+static void count_readers(struct fuser *f, const struct program_step *step, int change)
+{
+    for (int k = 0; k < PROGRAM_STEP_ARGUMENTS && step->argument[k] >= 0; k++)
+        f->readers[step->argument[k]] += (int16_t)change;
+}
 
 /* The step whose result is read as `value` by the step at hand alone, and is no output; NULL: it must stay. */
 static struct program_step *only_for_this(const struct fuser *f, int value)
@@ -224,80 +269,39 @@ static struct program_step *only_for_this(const struct fuser *f, int value)
     return step->output < 0 ? step : NULL;
 }
 
-static int inner_of(const struct program_step *step)
+static bool fits(const struct rule *rule, const struct program_step *inner)
 {
-    switch (step->op) {
-    case PROGRAM_ADD: return INNER_ADD;
-    case PROGRAM_SUB: return INNER_SUB;
-    case PROGRAM_MUL:
-    case PROGRAM_SQUARE: return INNER_MUL;
-    case PROGRAM_FMA: return INNER_FMA;
-    case PROGRAM_SQRT: return INNER_SQRT;
-    default: return INNERS;
+    return inner && inner->op == rule->inner &&
+           (!*rule->same || inner->argument[rule->same[0] - 'a'] == inner->argument[rule->same[1] - 'a']);
+}
+
+static void apply(struct fuser *f, const struct rule *rule, struct program_step *step, struct program_step *inner)
+{
+    const struct program_step outer = *step;
+    count_readers(f, step, -1);
+    count_readers(f, inner, -1);
+    step->op = rule->fused;
+    for (int k = 0; k < PROGRAM_STEP_ARGUMENTS; k++) {
+        char from = k < (int)strlen(rule->arguments) ? rule->arguments[k] : 0;
+        step->argument[k] = !from ? -1 : from >= 'a' ? inner->argument[from - 'a'] : outer.argument[from - 'A'];
     }
-}
-
-static void absorb(struct fuser *f, struct program_step *step, const struct program_step *inner, int op, int a, int b,
-                   int c)
-{
+    count_readers(f, step, 1);
     f->gone[inner - f->code->step] = true;
-    step->op = (uint8_t)op;
-    step->a = (int16_t)a;
-    step->b = (int16_t)b;
-    step->c = (int16_t)c;
 }
 
-/* d (1 - y y) and d ((1 - y) y), whose inner steps are pairs already. */
-static bool fuse_slope(struct fuser *f, struct program_step *step, int value, int other)
+/* Fuses one step into this one; false where no rule fits. */
+static bool fuse_one(struct fuser *f, struct program_step *step)
 {
-    const struct program_step *pair = only_for_this(f, value);
-    if (step->op != PROGRAM_MUL || !pair)
-        return false;
-    if (pair->op == PROGRAM_MUL_RSUB && pair->a == pair->b)
-        absorb(f, step, pair, PROGRAM_TANH_SLOPE, other, pair->c, pair->a);
-    else if (pair->op == PROGRAM_SUB_MUL && pair->b == pair->c)
-        absorb(f, step, pair, PROGRAM_SIGMOID_SLOPE, other, pair->a, pair->b);
-    else
-        return false;
-    return true;
-}
-
-/* a / (sqrt(b) + c), whose inner steps are a pair already. */
-static bool fuse_over_root(struct fuser *f, struct program_step *step)
-{
-    const struct program_step *pair = step->op == PROGRAM_DIV ? only_for_this(f, step->b) : NULL;
-    if (!pair || pair->op != PROGRAM_SQRT_ADD)
-        return false;
-    absorb(f, step, pair, PROGRAM_OVER_ROOT, step->a, pair->a, pair->b);
-    return true;
-}
-
-/* a + -b is a - b, and a - -b is a + b. */
-static void fuse_negation(struct fuser *f, struct program_step *step)
-{
-    bool sum = step->op == PROGRAM_ADD, difference = step->op == PROGRAM_SUB;
-    const struct program_step *right = sum || difference ? only_for_this(f, step->b) : NULL;
-    const struct program_step *left = sum ? only_for_this(f, step->a) : NULL;
-    if (right && right->op == PROGRAM_NEG)
-        absorb(f, step, right, sum ? PROGRAM_SUB : PROGRAM_ADD, step->a, right->a, -1);
-    else if (left && left->op == PROGRAM_NEG)
-        absorb(f, step, left, PROGRAM_SUB, step->b, left->a, -1);
-}
-
-static bool fuse_pair(struct fuser *f, struct program_step *step, int value, int other, bool right)
-{
-    const struct program_step *inner = only_for_this(f, value);
-    int kind = inner && step->op < PROGRAM_OPS ? inner_of(inner) : INNERS;
-    if (kind == INNERS || !pairs[kind][step->op])
-        return false;
-    int op = right && step->op == PROGRAM_SUB ? subtracted[kind] : pairs[kind][step->op];
-    int argument[3] = {inner->a, inner->op == PROGRAM_SQUARE ? inner->a : inner->b, inner->c}, used = 1;
-    while (used < 3 && argument[used] >= 0)
-        used++;
-    if (used < 3)
-        argument[used] = other;
-    absorb(f, step, inner, op, argument[0], argument[1], argument[2]);
-    return true;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        if (rules[i].outer != step->op)
+            continue;
+        struct program_step *inner = only_for_this(f, step->argument[rules[i].at - 'A']);
+        if (!fits(&rules[i], inner))
+            continue;
+        apply(f, &rules[i], step, inner);
+        return true;
+    }
+    return false;
 }
 
 static void fuse(struct program_code *code)
@@ -305,20 +309,12 @@ static void fuse(struct program_code *code)
     struct fuser f = {.code = code};
     memset(f.maker, 0xff, sizeof f.maker);
     for (int i = 0; i < code->steps; i++) {
-        int16_t argument[3] = {code->step[i].a, code->step[i].b, code->step[i].c};
         f.maker[code->step[i].value] = (int16_t)i;
-        for (int k = 0; k < 3; k++)
-            if (argument[k] >= 0)
-                f.readers[argument[k]]++;
+        count_readers(&f, &code->step[i], 1);
     }
-    for (int i = 0; i < code->steps; i++) {
-        struct program_step *step = &code->step[i];
-        fuse_negation(&f, step);
-        const int a = step->a, b = step->b;
-        if (!fuse_slope(&f, step, b, a) && !fuse_slope(&f, step, a, b) && !fuse_over_root(&f, step) &&
-            !fuse_pair(&f, step, a, b, false))
-            fuse_pair(&f, step, b, a, true);
-    }
+    for (int i = 0; i < code->steps; i++)
+        while (fuse_one(&f, &code->step[i]))
+            ;
     int kept = 0;
     for (int i = 0; i < code->steps; i++)
         if (!f.gone[i])
@@ -333,16 +329,15 @@ static void assign_slots(struct program_code *code)
     for (int i = 0; i < PROGRAM_MAX_VALUES; i++)
         last[i] = slot_of[i] = -1;
     for (int i = 0; i < code->steps; i++) {
-        int16_t argument[3] = {code->step[i].a, code->step[i].b, code->step[i].c};
-        for (int k = 0; k < 3; k++)
-            if (argument[k] >= 0)
-                last[argument[k]] = (int16_t)i;
+        const int16_t *argument = code->step[i].argument;
+        for (int k = 0; k < PROGRAM_STEP_ARGUMENTS && argument[k] >= 0; k++)
+            last[argument[k]] = (int16_t)i;
     }
     memcpy(code->last_use, last, sizeof code->last_use);
     for (int i = 0; i < code->steps; i++) {
         struct program_step *step = &code->step[i];
-        int16_t argument[3] = {step->a, step->b, step->c};
-        for (int k = 0; k < 3; k++)
+        const int16_t *argument = step->argument;
+        for (int k = 0; k < PROGRAM_STEP_ARGUMENTS && argument[k] >= 0; k++)
             if (argument[k] >= code->program.inputs && last[argument[k]] == i && slot_of[argument[k]] >= 0)
                 taken[slot_of[argument[k]]] = false;
         if (step->op == PROGRAM_IMM)

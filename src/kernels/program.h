@@ -92,11 +92,13 @@ struct program_operand {
  * `stream` is for callers: after program_prepare, true makes every output a streaming store (past the caches). */
 enum { PROGRAM_MAX_VALUES = PROGRAM_MAX_INPUTS + PROGRAM_MAX_INSTRUCTIONS + PROGRAM_MAX_OUTPUTS };
 
+enum { PROGRAM_STEP_ARGUMENTS = 5 };
+
 struct program_step {
     uint8_t op;
-    int8_t output;         /* the output that this step makes, or -1 */
-    int16_t a, b, c, value; /* value numbers */
-    int16_t slot;          /* of the scratch */
+    int8_t output;                                   /* the output that this step makes, or -1 */
+    int16_t argument[PROGRAM_STEP_ARGUMENTS], value; /* value numbers, -1 where unused */
+    int16_t slot;                                    /* of the scratch */
     float imm;
 };
 

@@ -27,36 +27,44 @@ struct view {
 
 typedef void (*step_function)(float *y, int64_t ldy, const struct view *const *in, int rows, int cols);
 
-/* Steps are kept in locals: a vector store may alias anything, so those in memory would be read again each time. */
-#define LOOP(name, loads, loads_n, advance, expr)                                                                      \
-    static void name(float *y, int64_t ldy, const struct view *const *in, int rows, int cols)                          \
+/* A step over rows, two vectors a turn: moving on takes as many operations as an addition does. Pointers and what they
+ * move by are locals: a vector store may alias anything, so those in memory would be read again each time. */
+#define LOOP(name, OPERANDS, expr)                                                                                     \
+    static void step_##name(float *y, int64_t ldy, const struct view *const *in, int rows, int cols)                   \
     {                                                                                                                  \
-        const int64_t sa = in[0]->step, sb = in[1]->step, sc = in[2]->step;                                            \
+        const int64_t sa = in[0]->step, sb = in[1]->step, sc = in[2]->step, sd = in[3]->step, se = in[4]->step;        \
         for (int r = 0; r < rows; r++, y += ldy) {                                                                     \
             const float *pa = in[0]->data + r * in[0]->ld, *pb = in[1]->data + r * in[1]->ld,                          \
-                        *pc = in[2]->data + r * in[2]->ld;                                                             \
+                        *pc = in[2]->data + r * in[2]->ld, *pd = in[3]->data + r * in[3]->ld,                          \
+                        *pe = in[4]->data + r * in[4]->ld;                                                             \
             int i = 0;                                                                                                 \
-            for (; i + VL <= cols; i += VL) {                                                                          \
-                loads;                                                                                                 \
-                vstore(y + i, expr);                                                                                   \
-                advance;                                                                                               \
+            for (; i + 2 * VL <= cols; i += 2 * VL) {                                                                  \
+                { OPERANDS(HERE); vstore(y + i, expr); }                                                               \
+                { OPERANDS(NEXT); vstore(y + i + VL, expr); }                                                          \
+                pa += 2 * sa, pb += 2 * sb, pc += 2 * sc, pd += 2 * sd, pe += 2 * se;                                  \
             }                                                                                                          \
-            if (i < cols) {                                                                                            \
-                int n = cols - i;                                                                                      \
-                loads_n;                                                                                               \
+            if (i + VL <= cols) {                                                                                      \
+                { OPERANDS(HERE); vstore(y + i, expr); }                                                               \
+                pa += sa, pb += sb, pc += sc, pd += sd, pe += se, i += VL;                                             \
+            }                                                                                                          \
+            const int n = cols - i;                                                                                    \
+            if (n > 0) {                                                                                               \
+                OPERANDS(PART);                                                                                        \
                 vstore_n(y + i, expr, n);                                                                              \
             }                                                                                                          \
-            (void)pa, (void)pb, (void)pc;                                                                              \
         }                                                                                                              \
-        (void)sa, (void)sb, (void)sc;                                                                                  \
     }
-#define UNARY(name, expr) LOOP(step_##name, vf A = vload(pa), vf A = vload_n(pa, n), pa += sa, expr)
-#define BINARY(name, expr)                                                                                             \
-    LOOP(step_##name, vf A = vload(pa); vf B = vload(pb), vf A = vload_n(pa, n);                                       \
-         vf B = vload_n(pb, n), pa += sa; pb += sb, expr)
-#define TERNARY(name, expr)                                                                                            \
-    LOOP(step_##name, vf A = vload(pa); vf B = vload(pb); vf C = vload(pc), vf A = vload_n(pa, n);                     \
-         vf B = vload_n(pb, n); vf C = vload_n(pc, n), pa += sa; pb += sb; pc += sc, expr)
+#define HERE(x) vload(p##x)
+#define NEXT(x) vload(p##x + s##x)
+#define PART(x) vload_n(p##x, n)
+#define OPERANDS_1(at) vf A = at(a)
+#define OPERANDS_2(at) vf A = at(a), B = at(b)
+#define OPERANDS_3(at) vf A = at(a), B = at(b), C = at(c)
+#define OPERANDS_4(at) vf A = at(a), B = at(b), C = at(c), D = at(d)
+#define OPERANDS_5(at) vf A = at(a), B = at(b), C = at(c), D = at(d), E = at(e)
+#define UNARY(name, expr) LOOP(name, OPERANDS_1, expr)
+#define BINARY(name, expr) LOOP(name, OPERANDS_2, expr)
+#define TERNARY(name, expr) LOOP(name, OPERANDS_3, expr)
 
 /* Floored modulo of one pair, exact. */
 static float mod_one(float a, float b)
@@ -130,9 +138,7 @@ static void fill(float *y, float value)
 #else
 #define ROUNDED(product) (product)
 #endif
-#define ARITY_2(name, expr) BINARY(name, expr)
-#define ARITY_3(name, expr) TERNARY(name, expr)
-#define X(name, arity, expr) ARITY_##arity(name, expr)
+#define X(name, arity, expr) LOOP(name, OPERANDS_##arity, expr)
 PROGRAM_FUSED_LIST(X)
 #undef X
 
@@ -276,12 +282,11 @@ static void choose_block(struct region *region)
     region->block_rows = region->rows < fit ? (int)region->rows : fit > 1 ? fit : 1;
 }
 
-/* Unused arguments are some view too: each step reads three. */
+/* Unused arguments are some view too: each step has all. */
 static void arguments(const struct region *region, const struct program_step *step, const struct view **in)
 {
-    in[0] = &region->view[step->a >= 0 ? step->a : PROGRAM_MAX_VALUES];
-    in[1] = &region->view[step->b >= 0 ? step->b : PROGRAM_MAX_VALUES];
-    in[2] = &region->view[step->c >= 0 ? step->c : PROGRAM_MAX_VALUES];
+    for (int k = 0; k < PROGRAM_STEP_ARGUMENTS; k++)
+        in[k] = &region->view[step->argument[k] >= 0 ? step->argument[k] : PROGRAM_MAX_VALUES];
 }
 
 /* Scalars, constants and whatever follows from them alone: one vector each. */
@@ -298,12 +303,13 @@ static void compute_uniform(struct region *region, float *vectors)
     }
     for (int i = 0; i < code->steps; i++) {
         const struct program_step *step = &code->step[i];
-        bool uniform = step->output < 0 && (step->a < 0 || region->uniform[step->a]) &&
-                       (step->b < 0 || region->uniform[step->b]) && (step->c < 0 || region->uniform[step->c]);
+        bool uniform = step->output < 0;
+        for (int k = 0; k < PROGRAM_STEP_ARGUMENTS && step->argument[k] >= 0; k++)
+            uniform &= region->uniform[step->argument[k]];
         region->uniform[step->value] = uniform;
         if (!uniform)
             continue;
-        const struct view *in[3];
+        const struct view *in[PROGRAM_STEP_ARGUMENTS];
         arguments(region, step, in);
         if (step->op == PROGRAM_IMM)
             fill(vectors, step->imm);
@@ -364,7 +370,7 @@ static void add_rows(float *sum, const float *x, int64_t ld, int rows, int cols)
 static bool one_row(const struct view *const *in, int64_t ldy, int cols)
 {
     bool one = ldy == cols;
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < PROGRAM_STEP_ARGUMENTS; k++)
         one &= in[k]->ld == (in[k]->step ? cols : 0);
     return one;
 }
@@ -383,7 +389,7 @@ static void run_block(struct region *region, int64_t row, int64_t col, int rows,
             y = out->data + row * out->ld + col;
             ldy = out->ld;
         }
-        const struct view *in[3];
+        const struct view *in[PROGRAM_STEP_ARGUMENTS];
         arguments(region, step, in);
         if (rows > 1 && one_row(in, ldy, cols))
             step_table[step->op](y, ldy, in, 1, rows * cols);
@@ -404,7 +410,7 @@ static void run_block(struct region *region, int64_t row, int64_t col, int rows,
         if (region->stream[o])
             stream_rows(y, region->out[o].ld, from->data, from->ld, rows, cols);
         else
-            step_COPY(y, region->out[o].ld, (const struct view *[]){from, from, from}, rows, cols);
+            step_COPY(y, region->out[o].ld, (const struct view *[]){from, from, from, from, from}, rows, cols);
     }
 }
 
