@@ -31,6 +31,13 @@ struct directed {
     int64_t batch;
 };
 
+/* Counters of the classes of a plan. */
+struct counted {
+    const graphi_plan *plan;
+    double *counts; /* as graphi_plan_count gives them */
+    bool found;
+};
+
 struct regression {
     struct bench *bench;
     graphi_machine *machine; /* NULL: the one at hand */
@@ -57,8 +64,25 @@ static json_t *times_of(const struct regression *r, const graphi_plan *plan, int
     return times;
 }
 
+/* Counters of what was counted, whose classes another machine's plan may number otherwise. */
+static json_t *counters_of(const struct counted *counted, uint64_t key)
+{
+    json_t *counters = json_object();
+    graphi_class class = {0};
+    int at = 0;
+    while (at < MOST_CLASSES && graphi_plan_class_at(counted->plan, at, &class) && class.key != key)
+        at++;
+    if (!counted->found || at == MOST_CLASSES || class.key != key)
+        return counters;
+    for (int k = 0; k < GRAPHI_COUNTERS; k++)
+        if (counted->counts[at * GRAPHI_COUNTERS + k] >= 0)
+            json_object_set_new(counters, graphi_counter_name((graphi_counter)k),
+                                json_real(counted->counts[at * GRAPHI_COUNTERS + k]));
+    return counters;
+}
+
 static void add_classes(struct regression *r, const graphi_plan *plan, const char *network, int64_t batch,
-                        const double *counts)
+                        const struct counted *counted)
 {
     graphi_class class;
     for (int i = 0; i < MOST_CLASSES && graphi_plan_class_at(plan, i, &class); i++) {
@@ -69,12 +93,7 @@ static void add_classes(struct regression *r, const graphi_plan *plan, const cha
                       "key", key, "kind", class.kind, "shapes", class.shapes, "operations",
                       (json_int_t) class.operations, "flops", class.flops, "bytes", class.bytes, "phases", class.phases,
                       "shares", class.shares, "times", times_of(r, plan, i));
-        json_t *counters = json_object();
-        for (int k = 0; counts && k < GRAPHI_COUNTERS; k++)
-            if (counts[i * GRAPHI_COUNTERS + k] >= 0)
-                json_object_set_new(counters, graphi_counter_name((graphi_counter)k),
-                                    json_real(counts[i * GRAPHI_COUNTERS + k]));
-        json_object_set_new(record, "counters", counters);
+        json_object_set_new(record, "counters", counters_of(counted, class.key));
         json_array_append_new(r->records, record);
     }
 }
@@ -97,10 +116,10 @@ static void keep(struct regression *r, struct network *network, graphi_plan *pla
     *last = (struct directed){*network, plan, batch};
 }
 
-static graphi_status count(struct regression *r, const struct network *n, double *counts, bool *counted)
+static graphi_status count(struct regression *r, const struct network *n, struct counted *counted)
 {
-    graphi_status status = graphi_plan_count(n->plan, n->state, MOST_CLASSES, counts);
-    *counted = status == GRAPHI_OK;
+    graphi_status status = graphi_plan_count(n->plan, n->state, MOST_CLASSES, counted->counts);
+    counted->found = status == GRAPHI_OK;
     if (status != GRAPHI_UNSUPPORTED)
         return status;
     if (r->counted)
@@ -115,14 +134,13 @@ static graphi_status record(struct regression *r, const char *network, int64_t b
     struct bench *bench = r->bench;
     struct network n;
     graphi_plan *profiled = NULL;
-    bool counted = false;
     bench->options.batch = batch;
     graphi_status status = network_open(bench, network, bench->options.size ? bench->options.size : "small", NULL, &n);
     if (status)
         return status;
     report_progress(bench->options.quiet, "%s, batch %lld: recording", network, (long long)batch);
-    double *counts = malloc(sizeof *counts * MOST_CLASSES * GRAPHI_COUNTERS);
-    status = counts ? count(r, &n, counts, &counted) : GRAPHI_MEMORY;
+    struct counted counted = {n.plan, malloc(sizeof(double) * MOST_CLASSES * GRAPHI_COUNTERS), false};
+    status = counted.counts ? count(r, &n, &counted) : GRAPHI_MEMORY;
     graphi_profile_options how = {.seconds = bench->options.seconds > 0 ? bench->options.seconds : 1,
                                   .exhaustive = true,
                                   .machine = r->machine,
@@ -134,10 +152,10 @@ static graphi_status record(struct regression *r, const char *network, int64_t b
         bench_failure(status);
         network_close(&n);
     } else {
-        add_classes(r, profiled, network, batch, counted ? counts : NULL);
+        add_classes(r, profiled, network, batch, &counted);
         keep(r, &n, profiled, batch);
     }
-    free(counts);
+    free(counted.counts);
     return status;
 }
 
