@@ -29,9 +29,9 @@ graphi_status program_bind_sums(const struct program *program, const struct arra
                                 const struct array_desc *out, enum isa isa, struct kernel *kernel);
 
 /* Several instructions as one step, the results between them in registers: programs are bound by the loads and stores
- * of their steps. X(NAME, arity, expression), of the same roundings as the instructions one by one. They are named after
- * the inner and the outer step, which may be such a step itself; R: the inner result is subtracted. ROUNDED keeps a
- * product from being contracted with the sum around it. */
+ * of their steps. X(NAME, arity, expression), of the same roundings as the instructions one by one. They are named
+ * after the inner and the outer step, which may be such a step itself; R: the inner result is subtracted. ROUNDED keeps
+ * a product from being contracted with the sum around it. */
 #define PROGRAM_FUSED_LIST(X)                                                                                          \
     X(ADD_ADD, 3, (A + B) + C)                                                                                         \
     X(ADD_ADD_ADD, 4, ((A + B) + C) + D)                                                                               \
