@@ -354,7 +354,7 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
     status = graphi_curves_open(bench->machine, NULL, &known);
     if (!status) {
         status = compare(bench, &n, seconds, known);
-        graphi_curves_destroy(known);
+        graphi_curves_close(known);
     } else {
         status = bench_failure(status);
     }

@@ -408,7 +408,7 @@ static graphi_status run(struct bench *bench)
         graphi_plan_destroy(r.directed[n].plan);
         network_close(&r.directed[n].network);
     }
-    graphi_curves_destroy(r.curves);
+    graphi_curves_close(r.curves);
     json_decref(r.records);
     graphi_machine_destroy(r.machine);
     return status;

@@ -106,13 +106,13 @@ static void disturbed_curves_are_for_once(void **state)
     check_ok(graphi_curves_save(read));
     check_ok(curve_set_learn(late, plan, curves, true)); /* no better than what came meanwhile */
     check_ok(graphi_curves_save(late));
-    graphi_curves_destroy(read);
+    graphi_curves_close(read);
     check_ok(graphi_curves_open(machine, path, &read));
     assert_int_equal(taken(read, plan), classes);
     assert_int_equal(taken_at(read, plan, 2), 0);
-    graphi_curves_destroy(read);
-    graphi_curves_destroy(late);
-    graphi_curves_destroy(set);
+    graphi_curves_close(read);
+    graphi_curves_close(late);
+    graphi_curves_close(set);
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
     folder_remove(&folder);
@@ -174,7 +174,7 @@ static void plans_tuned_beside_others_are_marked(void **state)
     graphi_plan_destroy(simulated);
     graphi_plan_destroy(with);
     graphi_plan_destroy(loaded);
-    graphi_curves_destroy(none);
+    graphi_curves_close(none);
     graphi_plan_destroy(plan);
     graphi_state_destroy(s);
     graphi_graph_destroy(g);
@@ -204,7 +204,7 @@ static void times_of_a_quiet_minute_take_the_mark_away(void **state)
         assert_true(info.others == (part < 2 ? 0.4 : 0) && info.disturbed == (part < 2 ? 2 : 0));
         graphi_plan_destroy(curved);
     }
-    graphi_curves_destroy(set);
+    graphi_curves_close(set);
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
 }
@@ -282,7 +282,7 @@ static void a_shared_class_is_measured_once(void **state)
     assert_true(count_of(known, GRAPHI_CURVE_MEASURED) >= 2);
     check_ok(graphi_curves_save(curves));
     check_ok(graphi_curves_open(machine, folder.name, &read));
-    assert_int_equal(graphi_curves_count(read), count_of(known, GRAPHI_CURVE_MEASURED));
+    assert_int_equal(curve_set_count(read), count_of(known, GRAPHI_CURVE_MEASURED));
     check_ok(graphi_plan_profile(second, t, &how, &shared)); /* from memory: those of a file may be measured anew */
     check_ok(graphi_plan_profile(second, t, &(graphi_profile_options){.seconds = 1}, &alone));
     assert_true(count_of(shared, GRAPHI_CURVE_STORED) >= 1);
@@ -303,8 +303,8 @@ static void a_shared_class_is_measured_once(void **state)
     graphi_plan *plans[] = {first, second, known, shared, alone, tuned};
     for (int i = 0; i < 6; i++)
         graphi_plan_destroy(plans[i]);
-    graphi_curves_destroy(curves);
-    graphi_curves_destroy(read);
+    graphi_curves_close(curves);
+    graphi_curves_close(read);
     graphi_state_destroy(s);
     graphi_state_destroy(t);
     graphi_graph_destroy(g);
@@ -331,7 +331,7 @@ static void writers_at_once_lose_nothing(void **state)
                     graphi_curves_add(curves, (uint64_t)(w * EACH + i), "m", &samples) || graphi_curves_save(curves))
                     _exit(1);
                 else
-                    graphi_curves_destroy(curves);
+                    graphi_curves_close(curves);
             _exit(0);
         }
     for (int w = 0; w < WRITERS; w++) {
@@ -340,8 +340,8 @@ static void writers_at_once_lose_nothing(void **state)
         assert_int_equal(status, 0);
     }
     check_ok(graphi_curves_open(machine, path, &curves));
-    assert_int_equal(graphi_curves_count(curves), WRITERS * EACH);
-    graphi_curves_destroy(curves);
+    assert_int_equal(curve_set_count(curves), WRITERS * EACH);
+    graphi_curves_close(curves);
     assert_int_equal(folder_count(&folder), 1); /* the last lock went with its holder */
     folder_remove(&folder);
 }
@@ -364,14 +364,14 @@ static void a_failed_save_keeps_the_old_file(void **state)
         assert_int_equal(graphi_curves_save(curves), GRAPHI_IO);
         file_fail_after(-1);
         check_ok(graphi_curves_open(machine, path, &read));
-        assert_int_equal(graphi_curves_count(read), 1);
-        graphi_curves_destroy(read);
+        assert_int_equal(curve_set_count(read), 1);
+        graphi_curves_close(read);
     }
     check_ok(graphi_curves_save(curves));
     check_ok(graphi_curves_open(machine, path, &read));
-    assert_int_equal(graphi_curves_count(read), 2);
-    graphi_curves_destroy(read);
-    graphi_curves_destroy(curves);
+    assert_int_equal(curve_set_count(read), 2);
+    graphi_curves_close(read);
+    graphi_curves_close(curves);
     folder_remove(&folder);
 }
 
@@ -396,12 +396,12 @@ static void a_held_lock_is_waited_for_a_second(void **state)
     file_unlock(&held);
     check_ok(graphi_curves_save(curves));
     check_ok(graphi_curves_open(machine, path, &read));
-    assert_int_equal(graphi_curves_count(read), 1);
+    assert_int_equal(curve_set_count(read), 1);
     assert_int_equal(folder_count(&folder), 1); /* saving gave it back, and left nothing */
     assert_int_equal(file_lock("/nonexistent/curves", &none), GRAPHI_IO);
     assert_int_equal(none.fd, -7);
-    graphi_curves_destroy(read);
-    graphi_curves_destroy(curves);
+    graphi_curves_close(read);
+    graphi_curves_close(curves);
     folder_remove(&folder);
 }
 
@@ -419,7 +419,7 @@ static void a_link_shares_the_lock_of_its_file(void **state)
     check_ok(graphi_curves_open(machine, file, &curves));
     check_ok(graphi_curves_add(curves, 1, "m", &samples));
     check_ok(graphi_curves_save(curves));
-    graphi_curves_destroy(curves);
+    graphi_curves_close(curves);
     assert_int_equal(symlink("curves", name), 0);
     check_ok(graphi_curves_open(machine, name, &curves));
     check_ok(graphi_curves_add(curves, 2, "m", &samples));
@@ -427,10 +427,10 @@ static void a_link_shares_the_lock_of_its_file(void **state)
     assert_int_equal(graphi_curves_save(curves), GRAPHI_IO);
     file_unlock(&held);
     check_ok(graphi_curves_save(curves));
-    graphi_curves_destroy(curves);
+    graphi_curves_close(curves);
     check_ok(graphi_curves_open(machine, file, &curves));
-    assert_int_equal(graphi_curves_count(curves), 2);
-    graphi_curves_destroy(curves);
+    assert_int_equal(curve_set_count(curves), 2);
+    graphi_curves_close(curves);
     assert_int_equal(unlink(file), 0); /* what a link names may be yet to come */
     check_ok(file_lock(file, &held));
     assert_int_equal(graphi_curves_renew(machine, name, &none), GRAPHI_IO);
@@ -458,14 +458,14 @@ static void broken_files_are_emptied_under_the_lock(void **state)
     file_fail_after(-1);
     assert_null(none);
     check_ok(graphi_curves_renew(machine, path, &curves));
-    assert_int_equal(graphi_curves_count(curves), 0);
+    assert_int_equal(curve_set_count(curves), 0);
     check_ok(graphi_curves_add(curves, 1, "m", &samples));
     check_ok(graphi_curves_save(curves));
-    graphi_curves_destroy(curves);
+    graphi_curves_close(curves);
     check_ok(graphi_curves_renew(machine, path, &curves)); /* sound by now */
-    assert_int_equal(graphi_curves_count(curves), 1);
+    assert_int_equal(curve_set_count(curves), 1);
     assert_int_equal(folder_count(&folder), 1);
-    graphi_curves_destroy(curves);
+    graphi_curves_close(curves);
     folder_remove(&folder);
 }
 
@@ -580,7 +580,7 @@ static void foreign_and_broken_files_are_refused(void **state)
     }
     assert_null(curves);
     check_ok(graphi_curves_open(phi, fixed_file(&folder, graphi_version(), hash, 1), &curves));
-    assert_int_equal(graphi_curves_count(curves), 3);
+    assert_int_equal(curve_set_count(curves), 3);
     graphi_graph *g = network(true, 64);
     graphi_plan *plan = plan_of(g, machine, NULL), *out = NULL;
     assert_int_equal(graphi_plan_with_curves(plan, curves, NULL, NULL, &out),
@@ -604,7 +604,7 @@ static void foreign_and_broken_files_are_refused(void **state)
                      GRAPHI_INVALID); /* no reader would take the file */
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
-    graphi_curves_destroy(curves);
+    graphi_curves_close(curves);
     folder_remove(&folder);
 }
 
@@ -698,7 +698,7 @@ static void models_direct_schedules(void **state)
     graphi_plan_destroy(truth);
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
-    graphi_curves_destroy(curves);
+    graphi_curves_close(curves);
     folder_remove(&folder);
 }
 
@@ -727,7 +727,7 @@ static void bounds_hold_for_teams_of_one_worker_a_tile(void **state)
     graphi_plan_destroy(truth);
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
-    graphi_curves_destroy(curves);
+    graphi_curves_close(curves);
     folder_remove(&folder);
 }
 

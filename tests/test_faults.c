@@ -43,7 +43,7 @@ static void unmake(struct made *m)
     graphi_run_destroy(m->run);
     graphi_state_destroy(m->state);
     graphi_simulator_destroy(m->simulator);
-    graphi_curves_destroy(m->curves);
+    graphi_curves_close(m->curves);
     graphi_plan_destroy(m->plan);
     graphi_graph_destroy(m->graph);
     graphi_free(m->text);
@@ -147,7 +147,7 @@ static graphi_status curves_save(struct thing *t)
         status = graphi_curves_add(curves, class.key, "model", &climb);
     if (!status)
         status = graphi_curves_save(curves);
-    graphi_curves_destroy(curves);
+    graphi_curves_close(curves);
     return status;
 }
 static graphi_status curves_open(struct thing *t)
@@ -159,7 +159,7 @@ static graphi_status with_curves(struct thing *t)
     graphi_curves *curves;
     TRY(graphi_curves_open(machine, curves_path, &curves));
     graphi_status status = graphi_plan_with_curves(t->s->plan, curves, "model", NULL, &t->made.plan);
-    graphi_curves_destroy(curves);
+    graphi_curves_close(curves);
     return status;
 }
 
@@ -170,7 +170,7 @@ static graphi_status profile_into_curves(struct thing *t)
     TRY(graphi_curves_open(machine, curves_path, &curves));
     graphi_status status =
         graphi_plan_profile(t->s->plan, t->s->state, &(graphi_profile_options){.curves = curves}, &t->made.plan);
-    graphi_curves_destroy(curves);
+    graphi_curves_close(curves);
     return status;
 }
 

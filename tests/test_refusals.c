@@ -562,13 +562,11 @@ static void names_and_sizes(void **state)
                  {{.image = -2}, "image: found -2"},
                  {{.vocabulary = -2}, "vocabulary: found -2"}};
     graphi_graph *g = NULL;
-    graphi_policy policy;
     graphi_schedule schedule;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refused(graphi_model_create("lstm", &cases[i].options, &g), GRAPHI_INVALID, cases[i].message);
     refused(graphi_model_create(NULL, NULL, &g), GRAPHI_INVALID, "found '', expected one of lstm");
     assert_null(g);
-    refused(graphi_policy_parse(NULL, &policy), GRAPHI_INVALID, "expected one of");
     refused(graphi_schedule_parse(NULL, 1, 1, &schedule), GRAPHI_INVALID, "expected");
 }
 

@@ -25,9 +25,6 @@ GRAPHI_API graphi_status graphi_curves_open(const graphi_machine *machine, const
  * somebody else has put a sound one there meanwhile. Errors, *out untouched: INVALID where path is NULL; IO; MEMORY. */
 GRAPHI_API graphi_status graphi_curves_renew(const graphi_machine *machine, const char *path, graphi_curves **out);
 
-/* How many curves the set holds. */
-GRAPHI_API int64_t graphi_curves_count(const graphi_curves *curves);
-
 /* Adds what `model` (1 to 31 printable characters of ASCII) predicts for a class, in place of what it predicted before.
  * Errors, the set unchanged: INVALID for another name, or samples that are no curve: widths must ascend from 1, times
  * be at least 1 ns (0: not known; not at width 1); MEMORY. */
@@ -40,7 +37,8 @@ GRAPHI_API graphi_status graphi_curves_add(graphi_curves *curves, uint64_t class
  * graphi_curves_open. */
 GRAPHI_API graphi_status graphi_curves_save(graphi_curves *curves);
 
-GRAPHI_API void graphi_curves_destroy(graphi_curves *curves); /* accepts NULL; saves nothing */
+/* Saves nothing. NULL is accepted. */
+GRAPHI_API void graphi_curves_close(graphi_curves *curves);
 
 /* The plan with the set's curves for every class that it knows: the measured ones, or those that `model` (not NULL)
  * predicts; the setting (NULL: the plan's) is completed by them. A plan that was tuned while others used the cores

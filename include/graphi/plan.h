@@ -36,10 +36,16 @@ typedef enum graphi_policy {
         GRAPHI_POLICIES
 } graphi_policy;
 
-/* The word for --policy; "?" for none. Static text. */
-GRAPHI_API const char *graphi_policy_name(graphi_policy policy);
-/* INVALID naming what exists. */
-GRAPHI_API graphi_status graphi_policy_parse(const char *name, graphi_policy *policy);
+/* The word for --policy; "?" for none. */
+static inline const char *graphi_policy_name(graphi_policy policy)
+{
+    static const char *const name[] = {
+#define X(NAME, name, text) text,
+        GRAPHI_POLICY_LIST(X)
+#undef X
+    };
+    return (unsigned)policy < GRAPHI_POLICIES ? name[policy] : "?";
+}
 
 typedef enum graphi_driver { GRAPHI_DRIVER_AUTO, GRAPHI_DRIVER_DEDICATED, GRAPHI_DRIVER_COMBINING } graphi_driver;
 

@@ -26,8 +26,16 @@ typedef enum graphi_counter {
         GRAPHI_COUNTERS
 } graphi_counter;
 
-/* As in GRAPHI_COUNTER_LIST; "unknown" for none. Static text. */
-GRAPHI_API const char *graphi_counter_name(graphi_counter counter);
+/* As in the list; "unknown" for none. */
+static inline const char *graphi_counter_name(graphi_counter counter)
+{
+    static const char *const name[] = {
+#define X(name, text, summary) text,
+        GRAPHI_COUNTER_LIST(X)
+#undef X
+    };
+    return (unsigned)counter < GRAPHI_COUNTERS ? name[counter] : "unknown";
+}
 
 /* Where a curve comes from. X(NAME, "as --explain shows it") */
 #define GRAPHI_CURVE_SOURCE_LIST(X)                                                                                    \

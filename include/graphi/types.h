@@ -33,8 +33,18 @@ typedef enum graphi_status {
 #undef X
 } graphi_status;
 
-/* The constant name of a status ("INVALID"), never NULL. Any thread. */
-GRAPHI_API const char *graphi_status_name(graphi_status status);
+/* "INVALID", as in the list; "UNKNOWN" for none. */
+static inline const char *graphi_status_name(graphi_status status)
+{
+    switch (status) {
+#define X(name, value, text)                                                                                           \
+    case GRAPHI_##name:                                                                                                \
+        return #name;
+        GRAPHI_STATUS_LIST(X)
+#undef X
+    }
+    return "UNKNOWN";
+}
 
 /* What went wrong in the last failing call of this thread, as "CODE: WHERE: found X, expected Y"; "" before the first
  * failure. The text is valid until the next failing call of the same thread. Any thread. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Status names and the message of the last failure, one buffer a thread. */
+/* The message of the last failure, one buffer a thread. */
 #include "base/status.h"
 
 #include "base/utf8.h"
@@ -13,18 +13,6 @@
 #endif
 
 static _Thread_local char message[1024];
-
-const char *graphi_status_name(graphi_status status)
-{
-    switch (status) {
-#define X(name, value, text)                                                                       \
-    case GRAPHI_##name:                                                                            \
-        return #name;
-        GRAPHI_STATUS_LIST(X)
-#undef X
-    }
-    return "UNKNOWN";
-}
 
 const char *graphi_message(void) { return message; }
 

@@ -10,17 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const names[] = {
-#define X(name, text, summary) text,
-    GRAPHI_COUNTER_LIST(X)
-#undef X
-};
-
-const char *graphi_counter_name(graphi_counter counter)
-{
-    return (unsigned)counter < GRAPHI_COUNTERS ? names[counter] : "unknown";
-}
-
 #if defined(__linux__)
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>

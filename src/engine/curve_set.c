@@ -72,10 +72,7 @@ static void list_free(entry_list *list)
     index_free(&list->places);
 }
 
-int64_t graphi_curves_count(const graphi_curves *curves)
-{
-    return (int64_t)curves->entries.count;
-}
+int64_t curve_set_count(const graphi_curves *known) { return (int64_t)known->entries.count; }
 
 /* --- the file --- */
 
@@ -186,7 +183,7 @@ graphi_status graphi_curves_open(const graphi_machine *machine, const char *path
     if (!status)
         *out = curves;
     else if (curves && curves->path)
-        graphi_curves_destroy(curves);
+        graphi_curves_close(curves);
     else {
         mem_free(copy);
         mem_free(curves);
@@ -214,7 +211,7 @@ graphi_status graphi_curves_renew(const graphi_machine *machine, const char *pat
     return status;
 }
 
-void graphi_curves_destroy(graphi_curves *curves)
+void graphi_curves_close(graphi_curves *curves)
 {
     if (!curves)
         return;

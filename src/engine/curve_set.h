@@ -9,6 +9,9 @@
 /* REFUSED when the set (NULL: fits) is for another machine. */
 graphi_status curve_set_fits(const graphi_curves *known, const graphi_machine *machine);
 
+/* How many curves the set holds. */
+int64_t curve_set_count(const graphi_curves *known);
+
 /* Of each of the plan's classes that was measured by a climb at this interval (0: every width), or at every width, the
  * curve, its source STORED; others keep what curves[] has. Gives how many of them need not be measured again; known
  * NULL: none. */

@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char schema[] = "graphi-plan/8";
 
@@ -111,6 +112,15 @@ graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
 
 /* --- reading --- */
 
+/* GRAPHI_POLICIES: there is none of that name. */
+static graphi_policy policy_named(const char *name)
+{
+    int i = 0;
+    while (i < GRAPHI_POLICIES && strcmp(graphi_policy_name((graphi_policy)i), name) != 0)
+        i++;
+    return (graphi_policy)i;
+}
+
 /* That of the plan, or of an element of a list. */
 static graphi_status read_setting(const struct json_file *r, const json_t *owner, graphi_setting *setting)
 {
@@ -120,7 +130,8 @@ static graphi_status read_setting(const struct json_file *r, const json_t *owner
     if (!json_is_object(object))
         return json_file_wrong(r, "setting", object, "an object");
     TRY(json_file_text(r, object, "policy", &policy));
-    if (graphi_policy_parse(policy, &setting->policy) != GRAPHI_OK)
+    setting->policy = policy_named(policy);
+    if (setting->policy == GRAPHI_POLICIES)
         return json_file_wrong(r, "policy", json_object_get(object, "policy"), "the name of a policy");
     TRY(json_file_integer(r, object, "driver", GRAPHI_DRIVER_AUTO, GRAPHI_DRIVER_COMBINING, &value));
     setting->driver = (graphi_driver)value;

@@ -103,7 +103,7 @@ graphi_status job_curves_use(const struct options *o, const graphi_machine *mach
     if (status != GRAPHI_OK)
         return report_failure(status);
     status = graphi_plan_with_curves(*plan, curves, o->model, setting, &better);
-    graphi_curves_destroy(curves);
+    graphi_curves_close(curves);
     if (status != GRAPHI_OK)
         return report_failure(status);
     graphi_plan_destroy(*plan);

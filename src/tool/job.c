@@ -371,7 +371,7 @@ void job_close(struct job *job)
 {
     graphi_run_destroy(job->run);
     graphi_plan_destroy(job->plan);
-    graphi_curves_destroy(job->curves);
+    graphi_curves_close(job->curves);
     free(job->ms);
     graphi_graph_destroy(job->graph);
     if (!job->borrows) {

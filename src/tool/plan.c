@@ -26,6 +26,20 @@ static int asked_tolerance(const struct options *o)
     return o->tolerance_given && !o->tolerance ? -1 : o->tolerance;
 }
 
+static graphi_status find_policy(const char *word, graphi_policy *out)
+{
+    char list[256] = "";
+    for (int i = 0; i < GRAPHI_POLICIES; i++) {
+        const char *name = graphi_policy_name((graphi_policy)i);
+        if (strcmp(name, word) == 0) {
+            *out = (graphi_policy)i;
+            return GRAPHI_OK;
+        }
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", name);
+    }
+    return report_usage("--policy", word, "%s", list);
+}
+
 graphi_status job_plan_options(const struct options *options, graphi_plan_options *out)
 {
     static const char *const drivers[] = {"auto", "dedicated", "combining"};
@@ -49,13 +63,7 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
         .check_numerics = options->check_numerics,
         .disable = options->disable,
     };
-    if (!options->policy || graphi_policy_parse(options->policy, &out->setting.policy) == GRAPHI_OK)
-        return GRAPHI_OK;
-    char list[256] = "";
-    for (int i = 0; i < GRAPHI_POLICIES; i++)
-        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
-                 graphi_policy_name((graphi_policy)i));
-    return report_usage("--policy", options->policy, "%s", list);
+    return options->policy ? find_policy(options->policy, &out->setting.policy) : GRAPHI_OK;
 }
 
 /* A plan of next to nothing, refused for what the network's would be refused for: executors, threads, passes and

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "engine/curve_set.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ static void once(void)
     must(file_read(path, 1 << 16, &data, &stored_size));
     stored = data;
     head = (size_t)(strstr(stored, "\"curves\"") - stored);
-    graphi_curves_destroy(curves);
+    graphi_curves_close(curves);
     graphi_plan_destroy(measured);
     graphi_state_destroy(state);
 }
@@ -67,9 +68,9 @@ static void store(graphi_curves *curves)
     must(graphi_curves_add(curves, 1, "fuzz", &climb));
     must(graphi_curves_save(curves));
     must(graphi_curves_open(machine, path, &again));
-    if (graphi_curves_count(again) != graphi_curves_count(curves))
+    if (curve_set_count(again) != curve_set_count(curves))
         abort();
-    graphi_curves_destroy(again);
+    graphi_curves_close(again);
 }
 
 static void load(const void *data, size_t size)
@@ -82,7 +83,7 @@ static void load(const void *data, size_t size)
         use(curves, "model");
         if (size % 8 == 0) /* a write is synced: few of them */
             store(curves);
-        graphi_curves_destroy(curves);
+        graphi_curves_close(curves);
     } else if (status != GRAPHI_INVALID && status != GRAPHI_REFUSED) {
         must(status);
     }
