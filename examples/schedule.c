@@ -84,9 +84,7 @@ int main(int count, char **word)
     if (*end || cores < 0)
         mistake("CORES", 1, word[3], "a number of cores");
     graphi_graph *graph = read_graph(path);
-    check(count > 2 ? graphi_machine_load(word[2], &machine) : graphi_machine_create(cores, &machine));
-    if (count > 2 && cores > 0)
-        check(graphi_machine_limit(machine, cores));
+    check(count > 2 ? graphi_machine_load(word[2], cores, &machine) : graphi_machine_create(cores, &machine));
     graphi_machine_get_info(machine, &about);
     check(graphi_plan_create(graph, machine, &(graphi_plan_options){.disable = "all"}, &plan));
 

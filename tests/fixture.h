@@ -24,7 +24,7 @@ static inline int open_machine(void **state)
 
 static inline int open_phi(void **state)
 {
-    return graphi_machine_load("machines/xeon-phi-7250.json", &phi);
+    return graphi_machine_load("machines/xeon-phi-7250.json", 0, &phi);
 }
 
 static inline int open_machines(void **state)
@@ -43,8 +43,7 @@ static inline int close_machines(void **state)
 static inline graphi_machine *six_cores(void)
 {
     graphi_machine *six;
-    check_ok(graphi_machine_load("machines/knl-7210.json", &six));
-    check_ok(graphi_machine_limit(six, 6));
+    check_ok(graphi_machine_load("machines/knl-7210.json", 6, &six));
     return six;
 }
 

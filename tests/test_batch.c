@@ -308,8 +308,7 @@ static void plans_know_the_cores(void **state)
 {
     for (int cores = 7; cores <= 10; cores++) {
         graphi_machine *machine;
-        assert_int_equal(graphi_machine_load("machines/e5-2650v4-x2.json", &machine), GRAPHI_OK);
-        assert_int_equal(graphi_machine_limit(machine, cores), GRAPHI_OK);
+        assert_int_equal(graphi_machine_load("machines/e5-2650v4-x2.json", cores, &machine), GRAPHI_OK);
         assert_int_equal(products_of_plan(machine, NULL), cores <= 8 ? LAYERS : 0);
         assert_int_equal(products_of_plan(machine, "batch"), 0);
         graphi_machine_destroy(machine);

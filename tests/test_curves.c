@@ -744,7 +744,7 @@ static void both_modes_of_a_shared_cache(void **state)
     graphi_machine *four;
     graphi_class class;
     folder_make(&folder);
-    check_ok(graphi_machine_load(folder_write(&folder, "four.json", text, strlen(text)), &four));
+    check_ok(graphi_machine_load(folder_write(&folder, "four.json", text, strlen(text)), 0, &four));
     for (int i = 0; i < 2; i++) {
         graphi_graph *g;
         check_ok(graphi_graph_create(&g));

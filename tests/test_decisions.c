@@ -27,7 +27,7 @@ static void settings_of_one_identity_decide_alike(void **state)
     graphi_plan *plan, *there;
     check_ok(graphi_model_create("googlenet", &(graphi_model_options){.task = "bench", .size = "small"}, &g));
     check_ok(graphi_plan_create(g, machine, NULL, &plan));
-    check_ok(graphi_machine_load("machines/xeon-phi-7250-smt.json", &smt));
+    check_ok(graphi_machine_load("machines/xeon-phi-7250-smt.json", 0, &smt));
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++) {
         uint64_t identity[SPLITS], decisions[SPLITS];
         int alike = 0;

@@ -306,7 +306,7 @@ static void a_split_is_chosen_whatever_is_predicted(void **state)
     graphi_graph *g = short_steps();
     graphi_plan *plan, *out;
     check_ok(file_replace(path, text, strlen(text)));
-    check_ok(graphi_machine_load(path, &described));
+    check_ok(graphi_machine_load(path, 0, &described));
     check_ok(graphi_plan_create(g, described, NULL, &plan));
     size_t classes = (size_t)plan->compiled->curves;
     struct cost_curve *curves = calloc(classes, sizeof *curves);

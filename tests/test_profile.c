@@ -170,7 +170,7 @@ static void extension_is_sane(void **state)
 static void the_papers_operations_split_evenly(void **state)
 {
     graphi_machine *papers;
-    check_ok(graphi_machine_load("machines/xeon-phi-7250-papers.json", &papers));
+    check_ok(graphi_machine_load("machines/xeon-phi-7250-papers.json", 0, &papers));
     struct kernel kernel = {.name = "mul", .phases = 1, .shares = {4}, .bytes = 3.0 * 32768 * 4};
     struct class_model model = curves_model(phi, &kernel, 1, cost_estimate(phi, &kernel));
     assert_true(curves_at(&model, phi, 16, false) >= curves_at(&model, phi, 4, false));

@@ -411,7 +411,7 @@ static void no_paths(void **state)
     refused(graphi_plan_save(plan, NULL), GRAPHI_INVALID, "found no path, expected one");
     refused(graphi_plan_load(g, machine, NULL, NULL, &loaded), GRAPHI_INVALID, "found no path, expected one");
     refused(graphi_machine_save(machine, NULL), GRAPHI_INVALID, "found no path, expected one");
-    refused(graphi_machine_load(NULL, &described), GRAPHI_INVALID, "found no path, expected one");
+    refused(graphi_machine_load(NULL, 0, &described), GRAPHI_INVALID, "found no path, expected one");
     refused(graphi_data_open(NULL, NULL, &data), GRAPHI_INVALID, "found no path, expected one");
     refused(graphi_curves_renew(machine, NULL, &curves), GRAPHI_INVALID, "found no path, expected one");
     assert_true(!loaded && !described && !data && !curves);

@@ -132,7 +132,7 @@ static void other_orders_stay(void **state)
 static void plans_know_the_caches(void **state)
 {
     graphi_machine *machine;
-    assert_int_equal(graphi_machine_load("machines/e5-2650v4-x2.json", &machine), GRAPHI_OK);
+    assert_int_equal(graphi_machine_load("machines/e5-2650v4-x2.json", 0, &machine), GRAPHI_OK);
     for (int fits = 0; fits < 2; fits++) {
         graphi_graph *g = unrolled(false);
         graphi_plan *plan;
@@ -150,7 +150,7 @@ static void plans_know_the_caches(void **state)
 static void many_executors_lose_nothing(void **state)
 {
     graphi_machine *machine;
-    assert_int_equal(graphi_machine_load("machines/e5-2650v4-x2.json", &machine), GRAPHI_OK);
+    assert_int_equal(graphi_machine_load("machines/e5-2650v4-x2.json", 0, &machine), GRAPHI_OK);
     machine->l3_bytes = 32 << 20;
     for (int training = 0; training < 2; training++)
         for (int executors = 2; executors <= 8; executors *= 2) {
@@ -180,8 +180,7 @@ static void plans_weigh_what_lies_beside_the_arena(void **state)
 {
     graphi_machine *machine;
     int64_t arena[2];
-    assert_int_equal(graphi_machine_load("machines/e5-2650v4-x2.json", &machine), GRAPHI_OK);
-    assert_int_equal(graphi_machine_limit(machine, 2), GRAPHI_OK);
+    assert_int_equal(graphi_machine_load("machines/e5-2650v4-x2.json", 2, &machine), GRAPHI_OK);
     for (int beside = 0; beside < 2; beside++) {
         graphi_graph *g;
         graphi_plan *plan;

@@ -290,7 +290,7 @@ static void additions_are_in_later_plans_alone(void **state)
     assert_int_equal(tuned->compiled->tasks, tasks);
     assert_false(tuned->compiled->updates);
     assert_non_null(strstr(tuned->why.data, "added to since"));
-    check_ok(graphi_machine_load("machines/xeon-phi-7250.json", &other));
+    check_ok(graphi_machine_load("machines/xeon-phi-7250.json", 0, &other));
     check_ok(graphi_plan_profile(plan, s, &(graphi_profile_options){.machine = other}, &there));
     assert_int_equal(there->compiled->tasks, tasks);
     graphi_plan_destroy(there);

@@ -356,8 +356,7 @@ struct described {
 
 static void described_open(int cores, int batch, struct described *d)
 {
-    assert_int_equal(graphi_machine_load("machines/xeon-phi-7250.json", &d->machine), GRAPHI_OK);
-    assert_int_equal(graphi_machine_limit(d->machine, cores), GRAPHI_OK);
+    assert_int_equal(graphi_machine_load("machines/xeon-phi-7250.json", cores, &d->machine), GRAPHI_OK);
     graphi_model_options options = {.size = "small", .batch = batch};
     assert_int_equal(graphi_model_create("pathnet", &options, &d->graph), GRAPHI_OK);
     assert_int_equal(graphi_plan_create(d->graph, d->machine, NULL, &d->plan), GRAPHI_OK);
@@ -510,8 +509,7 @@ static void other_kinds_race(const struct candidates *c)
 static void what_is_not_simulated_races(void **state)
 {
     struct described d;
-    assert_int_equal(graphi_machine_load("machines/xeon-phi-7250.json", &d.machine), GRAPHI_OK);
-    assert_int_equal(graphi_machine_limit(d.machine, 2), GRAPHI_OK);
+    assert_int_equal(graphi_machine_load("machines/xeon-phi-7250.json", 2, &d.machine), GRAPHI_OK);
     assert_int_equal(graphi_graph_create(&d.graph), GRAPHI_OK);
     for (int i = 0; i <= MOST_SIMULATED_TASKS; i++)
         graphi_delay(d.graph, 0, NULL, 10000);

@@ -32,14 +32,11 @@ typedef struct graphi_machine_info {
  * topology nor affinity, MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_machine_create(int cores, graphi_machine **out);
 
-/* Reads a description of at most 4,096 cores from JSON (docs/simulator.md). *out is the caller's. Errors, *out
- * untouched: INVALID naming the key, IO, MEMORY. Any thread. */
-GRAPHI_API graphi_status graphi_machine_load(const char *path, graphi_machine **out);
-
-/* Leaves a described machine its first `cores` cores with their tiles and siblings; its roof shrinks in proportion,
- * its memory bandwidth stays. Before any plan is made for it, and while nobody else uses it. Errors: INVALID beyond
- * its cores, naming it; UNSUPPORTED on the machine at hand (graphi_machine_create limits that one). */
-GRAPHI_API graphi_status graphi_machine_limit(graphi_machine *machine, int cores);
+/* Reads a description of at most 4,096 cores from JSON (docs/simulator.md). `cores` > 0 leaves its first cores with
+ * their tiles and siblings: the roof shrinks in proportion, the memory bandwidth stays; 0: all. *out is the caller's
+ * (graphi_machine_destroy). Errors, *out untouched: INVALID naming the key, or cores below 0 or beyond its own, naming
+ * the machine; IO; MEMORY. Any thread. */
+GRAPHI_API graphi_status graphi_machine_load(const char *path, int cores, graphi_machine **out);
 
 /* Writes the description as JSON; atomic. Errors: IO; INVALID, no path; MEMORY. Any thread, but not during
  * graphi_machine_measure. */

@@ -232,27 +232,7 @@ static graphi_status read_machine(const char *path, json_t *root, graphi_machine
     return GRAPHI_OK;
 }
 
-graphi_status graphi_machine_load(const char *path, graphi_machine **out)
-{
-    void *data;
-    size_t size;
-    TRY(file_read(path, 16 << 20, &data, &size));
-    json_error_t error;
-    json_t *root = json_loadb(data, size, JSON_REJECT_DUPLICATES, &error);
-    mem_free(data);
-    if (!root)
-        return fail(GRAPHI_INVALID, path, "found %s in line %d, expected JSON", error.text, error.line);
-    graphi_machine *machine = mem_zalloc(sizeof *machine);
-    graphi_status status = machine ? read_machine(path, root, machine) : fail_memory(path, sizeof *machine);
-    json_decref(root);
-    if (status == GRAPHI_OK)
-        *out = machine;
-    else
-        graphi_machine_destroy(machine);
-    return status;
-}
-
-/* --- limiting --- */
+/* --- its first cores --- */
 
 /* Siblings of cores that stay move up behind them. */
 static void keep_siblings(graphi_machine *machine, int cores)
@@ -266,11 +246,12 @@ static void keep_siblings(graphi_machine *machine, int cores)
     machine->siblings = kept;
 }
 
-graphi_status graphi_machine_limit(graphi_machine *machine, int cores)
+/* Leaves it its first `cores` cores; 0: all. */
+static graphi_status limit(graphi_machine *machine, int cores)
 {
-    if (machine->captured)
-        return fail(GRAPHI_UNSUPPORTED, machine->name, "found the machine at hand, expected a described one");
-    if (cores < 1 || cores > machine->cores)
+    if (cores == 0)
+        return GRAPHI_OK;
+    if (cores < 0 || cores > machine->cores)
         return fail(GRAPHI_INVALID, machine->name, "found %d cores asked for, expected 1 to %d", cores, machine->cores);
     keep_siblings(machine, cores);
     machine->roof_gflops *= (double)cores / machine->cores;
@@ -282,6 +263,28 @@ graphi_status graphi_machine_limit(graphi_machine *machine, int cores)
         if (machine->core[i].numa >= machine->numa_nodes)
             machine->numa_nodes = machine->core[i].numa + 1;
     return GRAPHI_OK;
+}
+
+graphi_status graphi_machine_load(const char *path, int cores, graphi_machine **out)
+{
+    void *data;
+    size_t size;
+    TRY(file_read(path, 16 << 20, &data, &size));
+    json_error_t error;
+    json_t *root = json_loadb(data, size, JSON_REJECT_DUPLICATES, &error);
+    mem_free(data);
+    if (!root)
+        return fail(GRAPHI_INVALID, path, "found %s in line %d, expected JSON", error.text, error.line);
+    graphi_machine *machine = mem_zalloc(sizeof *machine);
+    graphi_status status = machine ? read_machine(path, root, machine) : fail_memory(path, sizeof *machine);
+    json_decref(root);
+    if (status == GRAPHI_OK)
+        status = limit(machine, cores);
+    if (status == GRAPHI_OK)
+        *out = machine;
+    else
+        graphi_machine_destroy(machine);
+    return status;
 }
 
 /* --- writing --- */

@@ -69,20 +69,12 @@ static graphi_status find_description(const char *name, char *path, size_t size)
 
 graphi_status job_described(const struct options *options, const char *name, graphi_machine **out)
 {
-    graphi_machine *machine = NULL;
     char path[4096];
     graphi_status status = find_description(name, path, sizeof path);
     if (status != GRAPHI_OK)
         return status;
-    status = graphi_machine_load(path, &machine);
-    if (status == GRAPHI_OK && options->cores)
-        status = graphi_machine_limit(machine, options->cores);
-    if (status == GRAPHI_OK) {
-        *out = machine;
-        return status;
-    }
-    graphi_machine_destroy(machine);
-    return report_failure(status);
+    status = graphi_machine_load(path, options->cores, out);
+    return status == GRAPHI_OK ? status : report_failure(status);
 }
 
 graphi_status job_at_hand(const struct options *options, graphi_machine **out)

@@ -34,7 +34,7 @@ static void use(graphi_machine *machine)
     must(graphi_machine_print(machine, &text));
     graphi_free(text);
     must(graphi_machine_save(machine, path));
-    must(graphi_machine_load(path, &copy));
+    must(graphi_machine_load(path, 0, &copy));
     graphi_machine_get_info(copy, &again);
     if (info.hash != again.hash || info.cores != again.cores)
         abort();
@@ -50,7 +50,7 @@ static void load(const void *data, size_t size)
 {
     graphi_machine *machine;
     fuzz_write(path, data, size);
-    if (graphi_machine_load(path, &machine) == GRAPHI_OK) {
+    if (graphi_machine_load(path, 0, &machine) == GRAPHI_OK) {
         use(machine);
         graphi_machine_destroy(machine);
     }
