@@ -54,6 +54,7 @@ static graphi_graph *read_graph(const char *path)
 {
     static char line[LINE];
     graphi_graph *graph;
+    graphi_port task;
     FILE *file = fopen(path, "r");
     check(graphi_graph_create(&graph));
     if (!file) {
@@ -68,7 +69,7 @@ static graphi_graph *read_graph(const char *path)
     }
     fclose(file);
     check(graphi_graph_status(graph)); /* an id twice, say */
-    if (!graphi_graph_output_at(graph, 0))
+    if (!graphi_graph_at(graph, GRAPHI_PORT_OUTPUT, 0, &task))
         mistake(path, 1, "", "a task");
     return graph;
 }

@@ -56,18 +56,10 @@ static inline int next_width(int width)
 /* Feeds zeros to every input of the graph. */
 static inline void feed_zeros(const graphi_graph *graph, graphi_run *run)
 {
-    const char *name;
-    for (int i = 0; (name = graphi_graph_input_at(graph, i)); i++) {
-        graphi_dtype dtype;
-        int rank;
-        int64_t dims[GRAPHI_MAX_RANK];
-        size_t bytes;
-        check_ok(graphi_value_type(graph, graphi_find(graph, name), &dtype, &rank, dims));
-        bytes = graphi_dtype_size(dtype);
-        for (int d = 0; d < rank; d++)
-            bytes *= (size_t)dims[d];
-        void *zeros = calloc(bytes + 1, 1);
-        check_ok(graphi_run_set(run, name, zeros, bytes));
+    graphi_port port;
+    for (int i = 0; graphi_graph_at(graph, GRAPHI_PORT_INPUT, i, &port); i++) {
+        void *zeros = calloc(port.bytes, 1);
+        check_ok(graphi_run_set(run, port.name, zeros, port.bytes));
         free(zeros);
     }
 }

@@ -423,11 +423,11 @@ static size_t results_of(const graphi_graph *g, const char *disable, graphi_dtyp
         check_ok(graphi_run_set(run, "x", x, (size_t)type_bytes(type)));
         check_ok(graphi_run_execute(run));
     }
-    for (int i = 0; graphi_graph_output_at(g, i); i++) {
-        size_t bytes = (size_t)type_bytes(&graph_value(g, graphi_find(g, graphi_graph_output_at(g, i)))->type);
-        assert_true(used + bytes <= room);
-        check_ok(graphi_run_get(run, graphi_graph_output_at(g, i), *out + used, bytes));
-        used += bytes;
+    graphi_port port;
+    for (int i = 0; graphi_graph_at(g, GRAPHI_PORT_OUTPUT, i, &port); i++) {
+        assert_true(used + port.bytes <= room);
+        check_ok(graphi_run_get(run, port.name, *out + used, port.bytes));
+        used += port.bytes;
     }
     check_ok(graphi_state_get(params, "w", *out + used, sizeof(float) * 9 * CHANNELS * FILTERS));
     used += sizeof(float) * 9 * CHANNELS * FILTERS;

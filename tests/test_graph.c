@@ -163,6 +163,27 @@ static void symbols_travel(void **state)
     broken(g, "INVALID: symbol: found 'batch' with bound 32, expected its first bound 64");
 }
 
+/* Who feeds an input by the type of an output that has its name feeds too few bytes. */
+static void an_output_may_be_named_like_an_input(void **state)
+{
+    graphi_graph *g = new_graph();
+    graphi_value x = input(g, "x", 2, 3), w = parameter(g, "w", 4, 5), total = sum(g, x);
+    graphi_output(g, "x", total);
+    graphi_port port = {.value = GRAPHI_NONE};
+    assert_true(graphi_graph_at(g, GRAPHI_PORT_INPUT, 0, &port));
+    assert_true(strcmp(port.name, "x") == 0 && port.value == x && port.rank == 2 && port.dtype == GRAPHI_F32);
+    assert_true(port.dims[0] == 2 && port.dims[1] == 3 && port.dims[2] == 0 && port.bytes == 24);
+    assert_true(graphi_graph_at(g, GRAPHI_PORT_OUTPUT, 0, &port));
+    assert_true(strcmp(port.name, "x") == 0 && port.value == total && port.rank == 0 && port.bytes == 4);
+    assert_int_equal(graphi_find(g, "x"), total);
+    assert_true(graphi_graph_at(g, GRAPHI_PORT_PARAMETER, 0, &port) && port.value == w);
+    for (graphi_port_kind kind = GRAPHI_PORT_INPUT; kind <= GRAPHI_PORT_PARAMETER; kind++)
+        assert_false(graphi_graph_at(g, kind, 1, &port) || graphi_graph_at(g, kind, -1, &port));
+    assert_false(graphi_graph_at(NULL, GRAPHI_PORT_INPUT, 0, &port));
+    assert_int_equal(port.value, w);
+    graphi_graph_destroy(g);
+}
+
 static graphi_graph *small(void)
 {
     graphi_graph *g = new_graph();
@@ -528,7 +549,7 @@ static graphi_graph *updated(void)
 /* The checker is worth what it finds: each planted fault must be found. */
 static void checker_finds_planted_faults(void **state)
 {
-    for (int fault = 0; fault < 11; fault++) {
+    for (int fault = 0; fault < 13; fault++) {
         graphi_graph *g = fault < 7 ? small() : updated();
         graphi_attribute *in_place = g->nodes.data[0].attribute, turned[] = {in_place[1], in_place[0]};
         assert_int_equal(graph_check(g), GRAPHI_OK);
@@ -566,6 +587,12 @@ static void checker_finds_planted_faults(void **state)
             break;
         case 10:
             g->nodes.data[0].attribute = turned;
+            break;
+        case 11:
+            g->parameters.count--;
+            break;
+        case 12:
+            g->parameters.data[1] = g->parameters.data[0];
             break;
         }
         assert_int_equal(graph_check(g), GRAPHI_INVALID);
@@ -748,6 +775,7 @@ int main(void)
         cmocka_unit_test(errors_are_sticky_and_exact),
         cmocka_unit_test(attributes_are_kept_once),
         cmocka_unit_test(symbols_travel),
+        cmocka_unit_test(an_output_may_be_named_like_an_input),
         cmocka_unit_test(printing_is_golden),
         cmocka_unit_test(hash_is_stable),
         cmocka_unit_test(hash_sees_every_source),

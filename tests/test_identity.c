@@ -58,31 +58,17 @@ static graphi_graph *tiny_network(const struct tiny *n)
     return g;
 }
 
-static size_t bytes_of(const graphi_graph *g, const char *name, graphi_dtype *dtype)
-{
-    int64_t dims[GRAPHI_MAX_RANK];
-    int rank;
-    if (graphi_value_type(g, graphi_find(g, name), dtype, &rank, dims))
-        return 0;
-    size_t bytes = graphi_dtype_size(*dtype);
-    for (int d = 0; d < rank; d++)
-        bytes *= (size_t)dims[d];
-    return bytes;
-}
-
 /* Feeds pseudo-random numbers; labels are zero. False: told by graphi_message. */
 static bool feed(const graphi_graph *g, graphi_run *run, unsigned key)
 {
-    for (int i = 0; graphi_graph_input_at(g, i); i++) {
-        graphi_dtype dtype;
-        const char *name = graphi_graph_input_at(g, i);
-        size_t bytes = bytes_of(g, name, &dtype);
-        float *data = calloc(1, bytes);
-        for (size_t k = 0; dtype == GRAPHI_F32 && k < bytes / 4; k++) {
+    graphi_port port;
+    for (int i = 0; graphi_graph_at(g, GRAPHI_PORT_INPUT, i, &port); i++) {
+        float *data = calloc(1, port.bytes);
+        for (size_t k = 0; port.dtype == GRAPHI_F32 && k < port.bytes / 4; k++) {
             key = key * 1664525u + 1013904223u;
-            data[k] = strcmp(name, "learning_rate") ? (float)(key >> 8) / (1 << 23) - 1 : 0.05f;
+            data[k] = strcmp(port.name, "learning_rate") ? (float)(key >> 8) / (1 << 23) - 1 : 0.05f;
         }
-        graphi_status status = graphi_run_set(run, name, data, bytes);
+        graphi_status status = graphi_run_set(run, port.name, data, port.bytes);
         free(data);
         if (status)
             return false;
@@ -99,12 +85,11 @@ static uint64_t trail_from(graphi_state *state, const graphi_graph *g, const gra
     bool good = graphi_run_create(plan, state, &run) == GRAPHI_OK;
     for (unsigned step = 0; good && step < STEPS; step++) {
         good = feed(g, run, step) && graphi_run_execute(run) == GRAPHI_OK;
-        for (int i = 0; good && graphi_graph_output_at(g, i); i++) {
-            graphi_dtype dtype;
-            size_t bytes = bytes_of(g, graphi_graph_output_at(g, i), &dtype);
-            unsigned char *data = malloc(bytes);
-            good = graphi_run_get(run, graphi_graph_output_at(g, i), data, bytes) == GRAPHI_OK;
-            for (size_t k = 0; k < bytes; k++)
+        graphi_port port;
+        for (int i = 0; good && graphi_graph_at(g, GRAPHI_PORT_OUTPUT, i, &port); i++) {
+            unsigned char *data = malloc(port.bytes);
+            good = graphi_run_get(run, port.name, data, port.bytes) == GRAPHI_OK;
+            for (size_t k = 0; k < port.bytes; k++)
                 hash = (hash ^ data[k]) * 1099511628211u;
             free(data);
         }

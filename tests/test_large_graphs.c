@@ -146,13 +146,14 @@ static void names_are_not_searched(int count)
 
 static void inputs_are_not_counted(int count)
 {
+    graphi_port port;
     graphi_graph *g = new_graph();
     for (int i = 0; i < count; i++)
         graphi_relu(g, graphi_input(g, numbered("x", i), GRAPHI_F32, 0, NULL));
     for (int i = 0; i < count; i++)
-        assert_string_equal(graphi_graph_input_at(g, i), numbered("x", i));
-    assert_null(graphi_graph_input_at(g, count));
-    assert_null(graphi_graph_input_at(g, -1));
+        assert_true(graphi_graph_at(g, GRAPHI_PORT_INPUT, i, &port) && strcmp(port.name, numbered("x", i)) == 0);
+    assert_false(graphi_graph_at(g, GRAPHI_PORT_INPUT, count, &port));
+    assert_false(graphi_graph_at(g, GRAPHI_PORT_INPUT, -1, &port));
     graphi_graph_destroy(g);
 }
 

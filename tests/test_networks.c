@@ -170,13 +170,10 @@ static void fill_parameters(const struct network *n, graphi_state *state)
 /* Feeds all inputs; step < 0: the case has one step, whose inputs have no number. */
 static void feed(struct network *n, int step)
 {
-    const char *name;
-    for (int i = 0; (name = graphi_graph_input_at(n->graph, i)); i++) {
-        graphi_dtype dtype;
-        int rank;
-        int64_t dims[GRAPHI_MAX_RANK];
-        OK(graphi_value_type(n->graph, graphi_find(n->graph, name), &dtype, &rank, dims));
-        int64_t count = count_of(rank, dims);
+    graphi_port port;
+    for (int i = 0; graphi_graph_at(n->graph, GRAPHI_PORT_INPUT, i, &port); i++) {
+        const char *name = port.name;
+        int64_t count = count_of(port.rank, port.dims);
         char numbered[96];
         snprintf(numbered, sizeof numbered, step < 0 ? "%s" : "%s#%d", name, step);
         union {
@@ -185,7 +182,7 @@ static void feed(struct network *n, int step)
         } *data = malloc(sizeof *data * (size_t)count);
         if (strcmp(name, "learning_rate") == 0)
             data->f = (float)json_number_value(json_object_get(n->expected, "rate"));
-        else if (dtype == GRAPHI_I32)
+        else if (port.dtype == GRAPHI_I32)
             fill_integers(numbered, strcmp(name, "labels") ? n->info.vocabulary : n->info.classes, count, &data->i);
         else if (strcmp(name, "time") == 0)
             fill_uniform(numbered, 0, 20, count, &data->f);

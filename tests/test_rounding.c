@@ -62,13 +62,12 @@ static float *more(struct left *l, size_t count)
 
 static void feed(const graphi_graph *g, graphi_run *run, int step)
 {
-    const char *name;
-    for (int i = 0; (name = graphi_graph_input_at(g, i)); i++) {
-        const struct value_type *type = &graph_value(g, graphi_find(g, name))->type;
-        float *data = calloc(1, (size_t)type_bytes(type));
-        for (int64_t k = 0; type->dtype == GRAPHI_F32 && k < type_count(type); k++)
-            data[k] = type->rank ? (float)((k * 7919 + step * 31) % 201 - 100) / 100 : 0.01f;
-        check_ok(graphi_run_set(run, name, data, (size_t)type_bytes(type)));
+    graphi_port port;
+    for (int i = 0; graphi_graph_at(g, GRAPHI_PORT_INPUT, i, &port); i++) {
+        float *data = calloc(1, port.bytes);
+        for (int64_t k = 0; port.dtype == GRAPHI_F32 && k < (int64_t)(port.bytes / sizeof *data); k++)
+            data[k] = port.rank ? (float)((k * 7919 + step * 31) % 201 - 100) / 100 : 0.01f;
+        check_ok(graphi_run_set(run, port.name, data, port.bytes));
         free(data);
     }
 }
@@ -78,18 +77,16 @@ static struct left left_by(const graphi_graph *g, const graphi_plan *plan)
     struct left l = {0};
     graphi_state *s;
     graphi_run *run;
-    const char *name;
+    graphi_port port;
     check_ok(graphi_state_create(g, 3, &s));
     check_ok(graphi_run_create(plan, s, &run));
     for (int step = 0; step < STEPS; step++) {
         feed(g, run, step);
         check_ok(graphi_run_execute(run));
     }
-    for (int i = 0; (name = graphi_graph_output_at(g, i)); i++) {
-        const struct value_type *type = &graph_value(g, graphi_find(g, name))->type;
-        if (type->dtype == GRAPHI_F32)
-            check_ok(graphi_run_get(run, name, more(&l, (size_t)type_count(type)), (size_t)type_bytes(type)));
-    }
+    for (int i = 0; graphi_graph_at(g, GRAPHI_PORT_OUTPUT, i, &port); i++)
+        if (port.dtype == GRAPHI_F32)
+            check_ok(graphi_run_get(run, port.name, more(&l, port.bytes / sizeof(float)), port.bytes));
     for (size_t i = 0; i < s->parameters.count; i++) {
         const struct parameter *p = s->parameters.data[i];
         memcpy(more(&l, p->bytes / sizeof(float)), p->data, p->bytes);

@@ -67,14 +67,14 @@ static void compare(const graphi_graph *g, const graphi_plan_options *options, c
     for (int step = 0; step < STEPS; step++) {
         check_ok(graphi_run_execute(run));
         assert_int_equal(reference_run(&r), GRAPHI_OK);
-        const char *name;
-        for (int i = 0; (name = graphi_graph_output_at(g, i)); i++) {
-            check_ok(graphi_run_get(run, name, found, (size_t)elements * sizeof *found));
-            const float *expected = reference_floats(&r, graphi_find(g, name));
+        graphi_port port;
+        for (int i = 0; graphi_graph_at(g, GRAPHI_PORT_OUTPUT, i, &port); i++) {
+            check_ok(graphi_run_get(run, port.name, found, (size_t)elements * sizeof *found));
+            const float *expected = reference_floats(&r, port.value);
             for (int k = 0; k < elements; k++)
                 if (found[k] != expected[k])
                     fail_msg("%s, without %s, step %d: element %d of %s is %g, expected %g", what,
-                             options ? options->disable : "none", step, k, name, found[k], expected[k]);
+                             options ? options->disable : "none", step, k, port.name, found[k], expected[k]);
         }
     }
     reference_fini(&r);

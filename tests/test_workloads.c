@@ -61,24 +61,18 @@ static uint32_t next_random(uint32_t *state)
 /* Every input: floats in [-1, 1), integers below `limit`, the learning rate as given. */
 static void feed(struct network *n, uint32_t seed, int64_t limit, float rate)
 {
-    const char *name;
-    for (int i = 0; (name = graphi_graph_input_at(n->graph, i)); i++) {
-        graphi_dtype dtype;
-        int rank;
-        int64_t dims[GRAPHI_MAX_RANK], count = 1;
-        OK(graphi_value_type(n->graph, graphi_find(n->graph, name), &dtype, &rank, dims));
-        for (int d = 0; d < rank; d++)
-            count *= dims[d];
-        int32_t *cells = malloc(4 * (size_t)count);
-        for (int64_t k = 0; k < count; k++) {
+    graphi_port port;
+    for (int i = 0; graphi_graph_at(n->graph, GRAPHI_PORT_INPUT, i, &port); i++) {
+        int32_t *cells = malloc(port.bytes);
+        for (size_t k = 0; k < port.bytes / 4; k++) {
             uint32_t random = next_random(&seed) >> 8;
-            float number = rank ? (float)random * 0x1p-23f - 1 : rate;
-            if (dtype == GRAPHI_F32)
+            float number = port.rank ? (float)random * 0x1p-23f - 1 : rate;
+            if (port.dtype == GRAPHI_F32)
                 memcpy(&cells[k], &number, 4);
             else
                 cells[k] = (int32_t)(random % (uint32_t)limit);
         }
-        OK(graphi_run_set(n->run, name, cells, 4 * (size_t)count));
+        OK(graphi_run_set(n->run, port.name, cells, port.bytes));
         free(cells);
     }
 }

@@ -41,9 +41,9 @@ int main(int argc, char **argv)
         (status = graphi_state_create(graph, 1, &state)) == GRAPHI_OK)
         status = graphi_run_create(plan, state, &run);
     float *zeros = calloc((size_t)elements, sizeof *zeros);
-    const char *name;
-    for (int k = 0; status == GRAPHI_OK && (name = graphi_graph_input_at(graph, k)); k++)
-        status = graphi_run_set(run, name, zeros, (size_t)elements * sizeof *zeros);
+    graphi_port port;
+    for (int k = 0; status == GRAPHI_OK && graphi_graph_at(graph, GRAPHI_PORT_INPUT, k, &port); k++)
+        status = graphi_run_set(run, port.name, zeros, port.bytes);
     free(zeros);
     for (int k = atoi(argv[1]); k > 0 && status == GRAPHI_OK; k--)
         status = graphi_run_execute(run);

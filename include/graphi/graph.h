@@ -130,9 +130,22 @@ GRAPHI_API void graphi_freeze(graphi_graph *graph, graphi_value parameter);
 /* Finds inputs, parameters or outputs by name; GRAPHI_NONE when there is none. */
 GRAPHI_API graphi_value graphi_find(const graphi_graph *graph, const char *name);
 
-/* Names of the i-th input and output, NULL past the end. Live as long as the graph. */
-GRAPHI_API const char *graphi_graph_input_at(const graphi_graph *graph, int i);
-GRAPHI_API const char *graphi_graph_output_at(const graphi_graph *graph, int i);
+typedef enum graphi_port_kind { GRAPHI_PORT_INPUT, GRAPHI_PORT_OUTPUT, GRAPHI_PORT_PARAMETER } graphi_port_kind;
+
+/* What has a name in a graph. A bounded dimension is its bound. */
+typedef struct graphi_port {
+    const char *name; /* lives as long as the graph */
+    graphi_value value;
+    graphi_dtype dtype;
+    int rank;
+    int64_t dims[GRAPHI_MAX_RANK]; /* 0 from `rank` on */
+    size_t bytes;                  /* of all elements */
+} graphi_port;
+
+/* The i-th input, output or parameter, from 0, in the order in which they were added; those that graphi_minimize added
+ * are parameters, too. False past the end and where there is no graph, *out untouched. Any thread, but not while the
+ * graph is built. */
+GRAPHI_API bool graphi_graph_at(const graphi_graph *graph, graphi_port_kind kind, int i, graphi_port *out);
 
 /* Shape and dtype of a value; dims must hold GRAPHI_MAX_RANK. A bounded dimension reports its bound. INVALID for a
  * value that is not of this graph, or no graph, the results untouched. */

@@ -10,34 +10,20 @@
 #include "cli/ports.h"
 #include "tool/report.h"
 
-struct array {
-    graphi_dtype dtype;
-    int rank;
-    int64_t dims[GRAPHI_MAX_RANK];
-    size_t bytes;
-    void *data;
-};
-
-static graphi_status array_of(const struct job *job, const char *name, struct array *array)
+/* NULL: reported. The caller's (free). */
+static void *array_of(const graphi_port *port)
 {
-    graphi_status status =
-        graphi_value_type(job->graph, graphi_find(job->graph, name), &array->dtype, &array->rank, array->dims);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    array->bytes = graphi_dtype_size(array->dtype);
-    for (int i = 0; i < array->rank; i++)
-        array->bytes *= (size_t)array->dims[i];
-    array->data = malloc(array->bytes ? array->bytes : 1);
-    return array->data
-               ? GRAPHI_OK
-               : report_error(GRAPHI_MEMORY, name, "found no memory for %zu bytes, expected some", array->bytes);
+    void *data = malloc(port->bytes);
+    if (!data)
+        report_error(GRAPHI_MEMORY, port->name, "found no memory for %zu bytes, expected some", port->bytes);
+    return data;
 }
 
-static bool is_input(const graphi_graph *graph, const char *name)
+/* Not by graphi_find: an output of that name would be found first. */
+static bool find_input(const graphi_graph *graph, const char *name, graphi_port *port)
 {
-    const char *other;
-    for (int i = 0; (other = graphi_graph_input_at(graph, i)); i++)
-        if (strcmp(other, name) == 0)
+    for (int i = 0; graphi_graph_at(graph, GRAPHI_PORT_INPUT, i, port); i++)
+        if (strcmp(port->name, name) == 0)
             return true;
     return false;
 }
@@ -62,21 +48,21 @@ graphi_status arrays_check(const struct options *o)
 static graphi_status feed_file(const struct job *job, const char *word)
 {
     char name[NAME_BYTES], list[1024];
-    struct array array = {0};
+    graphi_port port;
     const char *equals = strchr(word, '=');
     snprintf(name, sizeof name, "%.*s", (int)(equals - word), word);
-    if (!is_input(job->graph, name)) {
+    if (!find_input(job->graph, name, &port)) {
         ports_inputs(job->graph, list, sizeof list);
         return report_error(GRAPHI_INVALID, "--input", "found '%s', expected one of %s", name, list);
     }
-    graphi_status status = array_of(job, name, &array);
-    if (status != GRAPHI_OK)
-        return status;
-    if ((status = graphi_array_load(equals + 1, array.dtype, array.rank, array.dims, array.data)) != GRAPHI_OK ||
-        (status = graphi_run_set(job->run, name, array.data, array.bytes)) != GRAPHI_OK)
-        report_failure(status);
-    free(array.data);
-    return status;
+    void *data = array_of(&port);
+    if (!data)
+        return GRAPHI_MEMORY;
+    graphi_status status = graphi_array_load(equals + 1, port.dtype, port.rank, port.dims, data);
+    if (status == GRAPHI_OK)
+        status = graphi_run_set(job->run, name, data, port.bytes);
+    free(data);
+    return status == GRAPHI_OK ? status : report_failure(status);
 }
 
 static bool is_given(const struct options *options, const char *name)
@@ -92,11 +78,11 @@ static bool is_given(const struct options *options, const char *name)
 static void note_others(const struct job *job, struct result *result)
 {
     const struct options *o = job->options;
-    const char *name;
+    graphi_port port;
     char names[512] = "";
-    for (int i = 0; (name = graphi_graph_input_at(job->graph, i)); i++)
-        if (!is_given(o, name))
-            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "", name);
+    for (int i = 0; graphi_graph_at(job->graph, GRAPHI_PORT_INPUT, i, &port); i++)
+        if (!is_given(o, port.name))
+            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", *names ? ", " : "", port.name);
     if (*names && (o->checkpoint || o->input_count))
         result_note(result, "not given, and so random (initial states zero): %s", names);
 }
@@ -111,28 +97,33 @@ graphi_status arrays_feed(const struct job *job, struct result *result)
     return status;
 }
 
+static graphi_status write_output(const struct job *job, const graphi_port *port, struct result *result)
+{
+    char path[4096];
+    const int used = snprintf(path, sizeof path, "%s/", job->options->output);
+    snprintf(path + used, sizeof path - (size_t)used, "%s.npy", port->name);
+    for (char *c = path + used; *c; c++)
+        *c = *c == '/' ? '.' : *c; /* "gradient/layer0/w_i" */
+    void *data = array_of(port);
+    if (!data)
+        return GRAPHI_MEMORY;
+    graphi_status status = graphi_run_get(job->run, port->name, data, port->bytes);
+    if (status == GRAPHI_OK)
+        status = graphi_array_save(path, port->dtype, port->rank, port->dims, data);
+    free(data);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    result_file(result, path);
+    return GRAPHI_OK;
+}
+
 graphi_status arrays_write(const struct job *job, struct result *result)
 {
-    const char *folder = job->options->output, *name;
-    if (!folder)
+    graphi_status status = GRAPHI_OK;
+    graphi_port port;
+    if (!job->options->output)
         return GRAPHI_OK;
-    for (int i = 0; (name = graphi_graph_output_at(job->graph, i)); i++) {
-        char path[4096];
-        struct array array = {0};
-        graphi_status status = array_of(job, name, &array);
-        if (status != GRAPHI_OK)
-            return status;
-        int used = snprintf(path, sizeof path, "%s/", folder);
-        snprintf(path + used, sizeof path - (size_t)used, "%s.npy", name);
-        for (char *c = path + used; *c; c++)
-            *c = *c == '/' ? '.' : *c; /* "gradient/layer0/w_i" */
-        if ((status = graphi_run_get(job->run, name, array.data, array.bytes)) != GRAPHI_OK ||
-            (status = graphi_array_save(path, array.dtype, array.rank, array.dims, array.data)) != GRAPHI_OK)
-            report_failure(status);
-        free(array.data);
-        if (status != GRAPHI_OK)
-            return status;
-        result_file(result, path);
-    }
-    return GRAPHI_OK;
+    for (int i = 0; status == GRAPHI_OK && graphi_graph_at(job->graph, GRAPHI_PORT_OUTPUT, i, &port); i++)
+        status = write_output(job, &port, result);
+    return status;
 }

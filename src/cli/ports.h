@@ -11,7 +11,7 @@ void ports_print(const graphi_graph *graph, FILE *out);
 /* The inputs in one line, cut off at `size`: "images float32[64,32,32,3], labels int32[64]". */
 void ports_inputs(const graphi_graph *graph, char *text, size_t size);
 
-/* [{"name", "dtype", "shape": []}] of inputs or outputs. The caller's. */
-json_t *ports_json(const graphi_graph *graph, bool outputs);
+/* [{"name", "dtype", "shape": []}] of all of a kind. The caller's. */
+json_t *ports_json(const graphi_graph *graph, graphi_port_kind kind);
 
 #endif

@@ -40,6 +40,7 @@ void graphi_graph_destroy(graphi_graph *graph)
     array_free(&graph->symbols);
     array_free(&graph->outputs);
     array_free(&graph->inputs);
+    array_free(&graph->parameters);
     index_free(&graph->sources);
     index_free(&graph->output_names);
     arena_free(&graph->arena);
@@ -223,11 +224,12 @@ static graphi_value named_source(graphi_graph *graph, struct value value, const 
             return graph_broken(graph, fail_memory(where, (size_t)type_bytes(&value.type)));
         value.init.data = value.data;
     }
-    if (value.kind == VALUE_INPUT && !array_reserve(&graph->inputs, graph->inputs.count + 1))
-        return graph_broken(graph, fail_memory(where, sizeof *graph->inputs.data));
+    id_list *list = value.kind == VALUE_INPUT ? &graph->inputs : &graph->parameters;
+    if (!array_reserve(list, list->count + 1))
+        return graph_broken(graph, fail_memory(where, sizeof *list->data));
     graphi_value id = push_value(graph, value);
-    if (value.kind == VALUE_INPUT && id != GRAPHI_NONE)
-        graph->inputs.data[graph->inputs.count++] = id;
+    if (id != GRAPHI_NONE)
+        list->data[list->count++] = id;
     return id;
 }
 

@@ -46,15 +46,15 @@ static graphi_status check_values(const graphi_graph *graph, bool *assigned)
     return GRAPHI_OK;
 }
 
-static graphi_status check_inputs(const graphi_graph *graph)
+static graphi_status check_list(const graphi_graph *graph, enum value_kind kind, const id_list *list, const char *what)
 {
-    size_t inputs = 0;
+    size_t seen = 0;
     for (size_t v = 0; v < graph->values.count; v++)
-        if (graph_value(graph, (int32_t)v)->kind == VALUE_INPUT &&
-            (inputs == graph->inputs.count || graph->inputs.data[inputs++] != (int32_t)v))
-            return fail(GRAPHI_INVALID, "check", "found input %zu not in its place among them, expected it there", v);
-    if (inputs != graph->inputs.count)
-        return fail(GRAPHI_INVALID, "check", "found %zu inputs listed, expected %zu", graph->inputs.count, inputs);
+        if (graph_value(graph, (int32_t)v)->kind == kind &&
+            (seen == list->count || list->data[seen++] != (int32_t)v))
+            return fail(GRAPHI_INVALID, "check", "found %s %zu not in its place, expected it there", what, v);
+    if (seen != list->count)
+        return fail(GRAPHI_INVALID, "check", "found %zu %ss listed, expected %zu", list->count, what, seen);
     return GRAPHI_OK;
 }
 
@@ -135,7 +135,8 @@ graphi_status graph_check(const graphi_graph *graph)
     graphi_status status = assigned ? check_values(graph, assigned) : fail_memory("check", graph->values.count);
     mem_free(assigned);
     TRY(status);
-    TRY(check_inputs(graph));
+    TRY(check_list(graph, VALUE_INPUT, &graph->inputs, "input"));
+    TRY(check_list(graph, VALUE_PARAMETER, &graph->parameters, "parameter"));
     for (size_t i = 0; i < graph->nodes.count; i++)
         TRY(check_node(graph, (int32_t)i));
     for (size_t i = 0; i < graph->outputs.count; i++)

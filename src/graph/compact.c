@@ -205,6 +205,8 @@ static void move_all(struct sorter *s, const int32_t *map, struct value *values,
         graph->outputs.data[i].value = map[graph->outputs.data[i].value];
     for (size_t i = 0; i < graph->inputs.count; i++)
         graph->inputs.data[i] = map[graph->inputs.data[i]];
+    for (size_t i = 0; i < graph->parameters.count; i++)
+        graph->parameters.data[i] = map[graph->parameters.data[i]];
     if (s->done) /* a graph of inputs alone has no array */
         memcpy(graph->nodes.data, nodes, sizeof *nodes * (size_t)s->done);
     if (value_count)

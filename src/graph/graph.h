@@ -67,12 +67,14 @@ struct graph_output {
     int32_t value;
 };
 
+typedef ARRAY(int32_t) id_list; /* of values, ascending */
+
 struct graphi_graph {
     ARRAY(struct value) values;
     ARRAY(struct node) nodes;
     ARRAY(struct symbol) symbols;
     ARRAY(struct graph_output) outputs;
-    ARRAY(int32_t) inputs; /* value ids, ascending */
+    id_list inputs, parameters;
     /* By name: sources among the first `indexed` values, and outputs. Made when a name is given that must be new; empty
      * in a clone and after compaction. */
     struct index sources, output_names;

@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walking over the names of a graph: what to feed, what to fetch. */
+/* Walking over what a graph has names for: what to feed, what to fetch, what is kept. */
 #include "graph/graph.h"
 
-const char *graphi_graph_input_at(const graphi_graph *graph, int i)
-{
-    return i >= 0 && (size_t)i < graph->inputs.count ? graph_value(graph, graph->inputs.data[i])->name : NULL;
-}
+#include <string.h>
 
-const char *graphi_graph_output_at(const graphi_graph *graph, int i)
+bool graphi_graph_at(const graphi_graph *graph, graphi_port_kind kind, int i, graphi_port *out)
 {
-    return i >= 0 && (size_t)i < graph->outputs.count ? graph->outputs.data[i].name : NULL;
+    if (!graph || i < 0 || (unsigned)kind > GRAPHI_PORT_PARAMETER)
+        return false;
+    const bool fetched = kind == GRAPHI_PORT_OUTPUT;
+    const id_list *sources = kind == GRAPHI_PORT_INPUT ? &graph->inputs : &graph->parameters;
+    if ((size_t)i >= (fetched ? graph->outputs.count : sources->count))
+        return false;
+    const int32_t id = fetched ? graph->outputs.data[i].value : sources->data[i];
+    const struct value *value = graph_value(graph, id);
+    *out = (graphi_port){.name = fetched ? graph->outputs.data[i].name : value->name,
+                         .value = id,
+                         .dtype = value->type.dtype,
+                         .rank = value->type.rank,
+                         .bytes = (size_t)type_bytes(&value->type)};
+    memcpy(out->dims, value->type.dims, sizeof *out->dims * (size_t)out->rank);
+    return true;
 }

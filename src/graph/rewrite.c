@@ -47,7 +47,8 @@ graphi_status graph_clone(const graphi_graph *graph, graphi_graph **out)
     graphi_status status = GRAPHI_OK;
     if (!array_reserve(&copy->values, graph->values.count) || !array_reserve(&copy->nodes, graph->nodes.count) ||
         !array_reserve(&copy->symbols, graph->symbols.count) || !array_reserve(&copy->outputs, graph->outputs.count) ||
-        !array_reserve(&copy->inputs, graph->inputs.count))
+        !array_reserve(&copy->inputs, graph->inputs.count) ||
+        !array_reserve(&copy->parameters, graph->parameters.count))
         status = fail_memory("clone", sizeof(struct value) * graph->values.count);
 #define COPY(what)                                                                                                     \
     if (status == GRAPHI_OK && graph->what.count) {                                                                    \
@@ -58,6 +59,7 @@ graphi_status graph_clone(const graphi_graph *graph, graphi_graph **out)
     COPY(symbols)
     COPY(outputs)
     COPY(inputs)
+    COPY(parameters)
 #undef COPY
     for (size_t i = 0; status == GRAPHI_OK && i < graph->nodes.count; i++) {
         copy->nodes.data[i] = graph->nodes.data[i];

@@ -110,47 +110,36 @@ uint64_t job_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-static graphi_status feed_one(graphi_run *run, const graphi_graph *graph, const char *name,
-                              const graphi_model_info *info, uint64_t seed)
+static graphi_status feed_one(graphi_run *run, const graphi_port *port, const graphi_model_info *info, uint64_t seed)
 {
-    graphi_dtype dtype;
-    int rank;
-    int64_t dims[GRAPHI_MAX_RANK], count = 1;
-    graphi_status status = graphi_value_type(graph, graphi_find(graph, name), &dtype, &rank, dims);
-    if (status != GRAPHI_OK)
-        return report_failure(status);
-    for (int i = 0; i < rank; i++)
-        count *= dims[i];
-    size_t bytes = (size_t)count * graphi_dtype_size(dtype);
-    void *data = calloc(1, bytes ? bytes : 1);
+    void *data = calloc(1, port->bytes);
     if (!data)
-        return report_error(GRAPHI_MEMORY, name, "found no memory for %zu bytes, expected some", bytes);
+        return report_error(GRAPHI_MEMORY, port->name, "found no memory for %zu bytes, expected some", port->bytes);
+    const size_t count = port->bytes / graphi_dtype_size(port->dtype);
     int64_t limit = info->feed == GRAPHI_MODEL_IMAGES ? info->classes : info->vocabulary;
     uint64_t state = seed * 1000003 + 17;
-    for (const char *c = name; *c; c++)
+    for (const char *c = port->name; *c; c++)
         state = state * 31 + (uint64_t)*c;
-    bool zero = strncmp(name, "h0/", 3) == 0 || strncmp(name, "c0/", 3) == 0;
-    for (int64_t i = 0; i < count && !zero; i++) {
+    bool zero = strncmp(port->name, "h0/", 3) == 0 || strncmp(port->name, "c0/", 3) == 0;
+    for (size_t i = 0; i < count && !zero; i++) {
         uint64_t random = job_random(&state);
-        if (dtype == GRAPHI_F32)
-            ((float *)data)[i] = rank ? (float)(random >> 40) * 0x1p-23f - 1 : 0.01f;
-        else if (dtype == GRAPHI_I32)
+        if (port->dtype == GRAPHI_F32)
+            ((float *)data)[i] = port->rank ? (float)(random >> 40) * 0x1p-23f - 1 : 0.01f;
+        else if (port->dtype == GRAPHI_I32)
             ((int32_t *)data)[i] = (int32_t)(random % (uint64_t)(limit > 0 ? limit : 10));
     }
-    status = graphi_run_set(run, name, data, bytes);
+    graphi_status status = graphi_run_set(run, port->name, data, port->bytes);
     free(data);
     return status == GRAPHI_OK ? status : report_failure(status);
 }
 
 graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_model_info *info, uint64_t seed)
 {
-    const char *name;
-    for (int i = 0; (name = graphi_graph_input_at(graph, i)); i++) {
-        graphi_status status = feed_one(run, graph, name, info, seed);
-        if (status != GRAPHI_OK)
-            return status;
-    }
-    return GRAPHI_OK;
+    graphi_status status = GRAPHI_OK;
+    graphi_port port;
+    for (int i = 0; status == GRAPHI_OK && graphi_graph_at(graph, GRAPHI_PORT_INPUT, i, &port); i++)
+        status = feed_one(run, &port, info, seed);
+    return status;
 }
 
 void job_measure_again(graphi_machine *machine, graphi_machine_info *best)
