@@ -51,13 +51,34 @@ static bool was_measured(const graphi_climb *climb, int width, bool spread)
     return false;
 }
 
+/* Time at any width by linear interpolation within the mode; *beyond: the width lies past what was measured. */
+static double predicted_ns(const graphi_climb *climb, int width, bool spread, bool *beyond)
+{
+    const double *ns = spread ? climb->spread_ns : climb->compact_ns;
+    int before = -1;
+    *beyond = false;
+    for (int i = 0; i < climb->samples; i++) {
+        if (ns[i] <= 0)
+            continue;
+        if (climb->width[i] == width || (climb->width[i] > width && before < 0))
+            return ns[i];
+        if (climb->width[i] > width) {
+            double t = (double)(width - climb->width[before]) / (climb->width[i] - climb->width[before]);
+            return ns[before] + t * (ns[i] - ns[before]);
+        }
+        before = i;
+    }
+    *beyond = true;
+    return before < 0 ? 0 : ns[before];
+}
+
 static void judge_case(struct truth *t, const graphi_climb *climb, int width, bool spread, double weight,
                        struct score *score)
 {
     bool beyond;
     if (was_measured(climb, width, spread))
         return;
-    double truth = true_ns(t, width, spread), predicted = graphi_climb_ns(climb, width, spread, &beyond);
+    double truth = true_ns(t, width, spread), predicted = predicted_ns(climb, width, spread, &beyond);
     score->error += weight * fabs(predicted - truth) / truth;
     score->cases += weight;
     if (beyond)

@@ -271,7 +271,7 @@ static graphi_status judge_decisions(struct bench *bench, const struct network *
         double least = INFINITY;
         for (int again = 0; again < AGAIN; again++) {
             graphi_simulation now;
-            graphi_status status = graphi_plan_simulate(n->plan, NULL, &setting, NULL, &now);
+            graphi_status status = graphi_plan_simulate(n->plan, &(graphi_simulate_options){.setting = &setting}, &now);
             if (status)
                 return report_failure(status);
             least = fmin(least, now.deciding_ms);

@@ -336,14 +336,15 @@ static graphi_status compare(struct regression *r, const struct directed *d, boo
     graphi_plan *truth = NULL;
     double ms[3];
     char base[128] = "";
-    graphi_status status = graphi_plan_with(d->plan, &setting, &truth);
+    graphi_status status = graphi_plan_with(d->plan, &(graphi_plan_change){.setting = &setting}, &truth);
     for (int i = 0; i < (fitted ? 3 : 2) && !status; i++) {
         graphi_simulation now;
         graphi_plan *directed = NULL;
         char id[128];
-        status = graphi_plan_with_curves(truth, r->curves, by[i].model, &setting, &directed);
+        status = graphi_plan_with(
+            truth, &(graphi_plan_change){.setting = &setting, .curves = r->curves, .model = by[i].model}, &directed);
         if (!status)
-            status = graphi_plan_simulate_against(directed, truth, NULL, &now);
+            status = graphi_plan_simulate(directed, &(graphi_simulate_options){.truth = truth}, &now);
         graphi_plan_destroy(directed);
         if (status)
             break;

@@ -108,7 +108,7 @@ static graphi_status open_ours(struct bench *bench, const struct dag *dag, int64
                                                    .width = 1,
                                                    .no_inline = !inlined},
                                        .disable = "all"};
-        status = inlined ? graphi_plan_with(o->plan[0], &options.setting, &o->plan[1])
+        status = inlined ? graphi_plan_with(o->plan[0], &(graphi_plan_change){.setting = &options.setting}, &o->plan[1])
                          : graphi_plan_create(o->graph, bench->machine, &options, &o->plan[0]);
         if (status == GRAPHI_OK)
             status = graphi_run_create(o->plan[inlined], o->state, &o->run[inlined]);

@@ -191,7 +191,8 @@ static graphi_status predict(struct series *s, int i, const graphi_plan *truth)
 {
     graphi_simulation simulation;
     const int rounds = s->rounds - s->begin;
-    graphi_status status = graphi_plan_simulate_against(s->list[i].plan, truth, NULL, &simulation);
+    graphi_status status =
+        graphi_plan_simulate(s->list[i].plan, &(graphi_simulate_options){.truth = truth}, &simulation);
     if (status)
         return bench_failure(status);
     s->predicted[i][s->passes] = simulation.makespan_ms;

@@ -263,7 +263,8 @@ static graphi_status measure(struct sweep *s)
 {
     graphi_plan_info info;
     graphi_plan_get_info(s->network.plan, &info);
-    graphi_status status = graphi_plan_with(s->network.plan, &info.setting, &s->untuned);
+    graphi_status status =
+        graphi_plan_with(s->network.plan, &(graphi_plan_change){.setting = &info.setting}, &s->untuned);
     if (status != GRAPHI_OK)
         return report_failure(status);
     status = network_tune(s->bench, &s->network, s->tune);

@@ -97,14 +97,14 @@ int main(int count, char **word)
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++) {
         graphi_simulation s;
         setting.policy = (graphi_policy)policy;
-        check(graphi_plan_simulate(plan, NULL, &setting, NULL, &s));
+        check(graphi_plan_simulate(plan, &(graphi_simulate_options){.setting = &setting}, &s));
         printf("%-14s %12.3f %12.3f %6.1f %% %11.1f %%\n", graphi_policy_name(setting.policy), 1e3 * s.makespan_ms,
                1e3 * s.lower_bound_ms, 100 * (s.makespan_ms / s.lower_bound_ms - 1), 100 * s.utilization);
         if (policy == 0 || s.makespan_ms < least)
             least = s.makespan_ms, best = setting;
     }
     graphi_simulation s;
-    check(graphi_plan_simulate(plan, NULL, &best, "schedule", &s));
+    check(graphi_plan_simulate(plan, &(graphi_simulate_options){.setting = &best, .timeline = "schedule"}, &s));
     printf("the best, %s, is drawn in schedule.html\n", graphi_policy_name(best.policy));
 
     graphi_plan_destroy(plan);

@@ -176,7 +176,8 @@ int main(int count, char **word)
     graphi_machine_get_info(machine, &about);
     check(graphi_state_create(graph, 1, &service.state)); /* a server would load its weights: graphi_state_load */
     check(graphi_plan_create(graph, machine, &options, &own));
-    check(graphi_plan_with(own, &(graphi_setting){.executors = 1, .width = 1}, &single));
+    check(graphi_plan_with(own, &(graphi_plan_change){.setting = &(graphi_setting){.executors = 1, .width = 1}},
+                           &single));
 
     service.image = array_like(graph, "images", &service.image_bytes);
     service.expected = array_like(graph, "logits", &service.answer_bytes);

@@ -52,7 +52,7 @@ static void runs_beside_share_memory(void **state)
     graphi_state *s;
     graphi_run *run[3], *none = NULL;
     check_ok(graphi_state_create(g, 3, &s));
-    check_ok(graphi_plan_with(plan, &setting, &wide));
+    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &wide));
     check_ok(graphi_run_create(plan, s, &run[0]));
     check_ok(graphi_run_beside(run[0], wide, &run[1]));
     check_ok(graphi_run_beside(run[1], plan, &run[2]));

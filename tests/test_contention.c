@@ -160,7 +160,7 @@ static void described_operations_share_the_memory(void **state)
             graphi_simulation both;
             machine->bandwidth_gbs = banks * GBS;
             check_ok(graphi_plan_create(g, machine, NULL, &plan));
-            check_ok(graphi_plan_simulate(plan, NULL, &setting, NULL, &both));
+            check_ok(graphi_plan_simulate(plan, &(graphi_simulate_options){.setting = &setting}, &both));
             double one = alone(plan, true) / (2 - mixed) / 1e6, other = alone(plan, false) / 1e6;
             double expected = mixed ? fmax(one, other) : one * (banks == 1 ? 2 : 1);
             if (fabs(both.makespan_ms - expected) > 0.02 * expected)
@@ -256,8 +256,8 @@ static void strategies_keep_uniform_teams_where_their_widths_lose(void **state)
         machine->captured = cases[k].captured;
         graphi_plan *plan = alternating_under(g, cases[k].moved, &setting), *uniform, *again;
         setting = (graphi_setting){.executors = 1, .width = 2, .depth = 1};
-        check_ok(graphi_plan_with(plan, &setting, &uniform));
-        check_ok(graphi_plan_with(plan, &plan->setting, &again));
+        check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &uniform));
+        check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &plan->setting}, &again));
         graphi_plan_info a, b, c;
         graphi_plan_get_info(plan, &a);
         graphi_plan_get_info(uniform, &b);
@@ -369,7 +369,7 @@ static void other_plans_keep_their_times(void **state)
         assert_true(traffic_duration(&simulator.traffic, t, (struct seat){.width = 2}, NULL, 0) ==
                     curve_ns(&plan->curves[plan->compiled->curve_of[t]], 2));
     simulator_close(&simulator);
-    check_ok(graphi_plan_with(plan, &setting, &sequential));
+    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &sequential));
     check_ok(simulator_open(sequential, &simulator));
     for (int32_t t = 0; t < 2; t++)
         assert_true(duration(&simulator.traffic, t, 1 - t, 1) == plan->curves[plan->compiled->curve_of[t]].ns[0]);
@@ -432,7 +432,7 @@ static void siblings_beat_the_bound_by_what_they_yield(void **state)
         graphi_plan *plan = plan_of_delays(
             g, smt, (graphi_setting){.policy = GRAPHI_POLICY_S1234, .executors = cores, .width = 1, .light = -1});
         graphi_simulation s;
-        check_ok(graphi_plan_simulate(plan, NULL, NULL, NULL, &s));
+        check_ok(graphi_plan_simulate(plan, NULL, &s));
         assert_true(s.lower_bound_ms > 99.99 && s.makespan_ms >= s.lower_bound_ms / SIBLING_YIELD);
         assert_true(s.utilization > 0.95 && s.utilization <= 1);
         assert_true(cores > 1 || s.makespan_ms < 98.5); /* two threads on one core gain 3 % */

@@ -143,12 +143,13 @@ static void plans_tuned_beside_others_are_marked(void **state)
     plan->disturbed = 2;
     check_ok(graphi_plan_save(plan, path));
     check_ok(graphi_plan_load(g, machine, &plan->compiled->options, path, &loaded));
-    check_ok(graphi_plan_with(loaded, &(graphi_setting){.executors = 1, .width = 1}, &with));
+    check_ok(graphi_plan_with(loaded, &(graphi_plan_change){.setting = &(graphi_setting){.executors = 1, .width = 1}},
+                              &with));
     check_ok(graphi_plan_tune(loaded, s, &(graphi_tune_options){.seconds = 0.3}, &tuned));
     check_ok(graphi_plan_tune(loaded, s, &(graphi_tune_options){.seconds = 0}, &untuned));
     check_ok(graphi_curves_open(machine, NULL, &none));
-    check_ok(graphi_plan_with_curves(loaded, none, NULL, NULL, &curved));
-    check_ok(graphi_plan_on(loaded, NULL, NULL, &simulated));
+    check_ok(graphi_plan_with(loaded, &(graphi_plan_change){.curves = none}, &curved));
+    check_ok(graphi_plan_with(loaded, NULL, &simulated));
     const graphi_plan *const marked[] = {loaded, with, untuned, curved, simulated};
     for (int i = 0; i < 5; i++) {
         graphi_plan_get_info(marked[i], &info);
@@ -199,7 +200,7 @@ static void times_of_a_quiet_minute_take_the_mark_away(void **state)
             curves[k].source = part || k == 0 ? GRAPHI_CURVE_MEASURED : GRAPHI_CURVE_MODELLED;
         }
         check_ok(curve_set_learn(set, plan, curves, part == 1));
-        check_ok(graphi_plan_with_curves(plan, set, NULL, NULL, &curved));
+        check_ok(graphi_plan_with(plan, &(graphi_plan_change){.curves = set}, &curved));
         graphi_plan_get_info(curved, &info);
         assert_true(info.others == (part < 2 ? 0.4 : 0) && info.disturbed == (part < 2 ? 2 : 0));
         graphi_plan_destroy(curved);
@@ -237,7 +238,7 @@ static void keys_name_classes_whatever_the_network(void **state)
     uint64_t key = key_of(a, "matmul");
     assert_true(key == key_of(b, "matmul") && key == key_of(again, "matmul"));
     assert_true(key != key_of(c, "matmul") && key_of(plain, "softmax") != key_of(a, "softmax"));
-    check_ok(graphi_plan_with(a, &(graphi_setting){.unpinned = true}, &unpinned));
+    check_ok(graphi_plan_with(a, &(graphi_plan_change){.setting = &(graphi_setting){.unpinned = true}}, &unpinned));
     assert_true(key != key_of(unpinned, "matmul"));
     graphi_plan *checked; /* whose measured times hold the check */
     check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.check_numerics = true}, &checked));
@@ -583,7 +584,7 @@ static void foreign_and_broken_files_are_refused(void **state)
     assert_int_equal(curve_set_count(curves), 3);
     graphi_graph *g = network(true, 64);
     graphi_plan *plan = plan_of(g, machine, NULL), *out = NULL;
-    assert_int_equal(graphi_plan_with_curves(plan, curves, NULL, NULL, &out),
+    assert_int_equal(graphi_plan_with(plan, &(graphi_plan_change){.curves = curves}, &out),
                      GRAPHI_REFUSED); /* the plan is for this machine */
     assert_null(out);
     static const graphi_climb none[] = {{0},
@@ -617,10 +618,10 @@ static void only_times_come_from_the_truth(void **state)
     graphi_plan_info info;
     graphi_plan_get_info(pinned, &info);
     info.setting.unpinned = true;
-    check_ok(graphi_plan_with(pinned, &info.setting, &unpinned));
-    check_ok(graphi_plan_simulate(pinned, NULL, NULL, NULL, &own));
-    check_ok(graphi_plan_simulate_against(pinned, unpinned, NULL, &against));
-    check_ok(graphi_plan_simulate(unpinned, NULL, NULL, NULL, &slow));
+    check_ok(graphi_plan_with(pinned, &(graphi_plan_change){.setting = &info.setting}, &unpinned));
+    check_ok(graphi_plan_simulate(pinned, NULL, &own));
+    check_ok(graphi_plan_simulate(pinned, &(graphi_simulate_options){.truth = unpinned}, &against));
+    check_ok(graphi_plan_simulate(unpinned, NULL, &slow));
     assert_true(against.makespan_ms == own.makespan_ms && slow.makespan_ms > 1.1 * own.makespan_ms);
     graphi_plan_destroy(unpinned);
     graphi_plan_destroy(pinned);
@@ -641,7 +642,7 @@ static void keeps_both(const struct folder *folder, const graphi_graph *g, const
     size_t bytes = (size_t)directed->compiled->curves * sizeof *directed->curves;
     assert_memory_equal(loaded->observed, directed->observed, bytes);
     assert_memory_equal(loaded->curves, directed->curves, bytes);
-    check_ok(graphi_plan_with(loaded, &loaded->setting, &again));
+    check_ok(graphi_plan_with(loaded, &(graphi_plan_change){.setting = &loaded->setting}, &again));
     check_ok(graphi_plan_explain(directed, true, &before));
     check_ok(graphi_plan_explain(again, true, &after));
     assert_string_equal(strstr(before, "operations in virtual time"), strstr(after, "operations in virtual time"));
@@ -670,8 +671,8 @@ static void models_direct_schedules(void **state)
     check_ok(graphi_curves_open(phi, fixed_file(&folder, graphi_version(), machine_hash(phi), key_of(plan, "matmul")),
                                 &curves));
     const graphi_setting setting = {.policy = GRAPHI_POLICY_S1, .executors = 68, .width = 1, .light = -1};
-    check_ok(graphi_plan_with_curves(plan, curves, NULL, &setting, &truth));
-    check_ok(graphi_plan_with_curves(truth, curves, "k-neighbours", NULL, &directed));
+    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting, .curves = curves}, &truth));
+    check_ok(graphi_plan_with(truth, &(graphi_plan_change){.curves = curves, .model = "k-neighbours"}, &directed));
     assert_int_equal(count_of(truth, GRAPHI_CURVE_STORED), 1);
     assert_int_equal(count_of(directed, GRAPHI_CURVE_PREDICTED), 1);
     for (int i = 0; graphi_plan_class_at(truth, i, &class); i++)
@@ -680,9 +681,9 @@ static void models_direct_schedules(void **state)
             assert_true(graphi_plan_class_ns(directed, i, NULL, 2, false, NULL) == 95000);
         }
     graphi_simulation best, misled, own;
-    check_ok(graphi_plan_simulate_against(truth, truth, NULL, &best));
-    check_ok(graphi_plan_simulate_against(directed, truth, NULL, &misled));
-    check_ok(graphi_plan_simulate(directed, NULL, NULL, NULL, &own));
+    check_ok(graphi_plan_simulate(truth, &(graphi_simulate_options){.truth = truth}, &best));
+    check_ok(graphi_plan_simulate(directed, &(graphi_simulate_options){.truth = truth}, &misled));
+    check_ok(graphi_plan_simulate(directed, NULL, &own));
     double lost_ms = misled.makespan_ms - best.makespan_ms; /* one thread, where four take 22 us and one 80 */
     assert_true(lost_ms > 0.05 && lost_ms < 0.062);
     assert_true(own.makespan_ms - misled.makespan_ms > 0.009 && misled.lower_bound_ms == best.lower_bound_ms);
@@ -691,8 +692,10 @@ static void models_direct_schedules(void **state)
     assert_non_null(strstr(text, "curve predicted by k-neighbours, stored are x4 spread 21.0 us"));
     graphi_free(text);
     keeps_both(&folder, g, directed);
-    assert_int_equal(graphi_plan_with_curves(plan, curves, "nobody", NULL, &none), GRAPHI_INVALID);
+    assert_int_equal(graphi_plan_with(plan, &(graphi_plan_change){.curves = curves, .model = "nobody"}, &none),
+                     GRAPHI_INVALID);
     assert_non_null(strstr(graphi_message(), "k-neighbours"));
+    assert_int_equal(graphi_plan_with(plan, &(graphi_plan_change){.model = "k-neighbours"}, &none), GRAPHI_INVALID);
     assert_null(none);
     graphi_plan_destroy(directed);
     graphi_plan_destroy(truth);
@@ -715,11 +718,11 @@ static void bounds_hold_for_teams_of_one_worker_a_tile(void **state)
     const char *path = edited_file(&folder, key_of(plan, "matmul"), "21000, 0]", "11000, 0]");
     check_ok(graphi_curves_open(phi, path, &curves));
     graphi_setting setting = {.policy = GRAPHI_POLICY_S1, .executors = 68, .width = 1, .light = -1};
-    check_ok(graphi_plan_with_curves(plan, curves, NULL, &setting, &truth));
+    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting, .curves = curves}, &truth));
     setting.policy = GRAPHI_POLICY_MALLEABLE;
-    check_ok(graphi_plan_with_curves(plan, curves, NULL, &setting, &searched));
-    check_ok(graphi_plan_simulate(truth, NULL, NULL, NULL, &best));
-    check_ok(graphi_plan_simulate(searched, NULL, NULL, NULL, &malleable));
+    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting, .curves = curves}, &searched));
+    check_ok(graphi_plan_simulate(truth, NULL, &best));
+    check_ok(graphi_plan_simulate(searched, NULL, &malleable));
     assert_true(malleable.makespan_ms > best.makespan_ms + 0.01); /* it has neighbours alone */
     assert_true(best.makespan_ms >= best.lower_bound_ms && best.lower_bound_ms > 0.011);
     assert_true(malleable.widths_bound_ms > 0 && best.makespan_ms >= malleable.widths_bound_ms);

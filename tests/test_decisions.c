@@ -35,8 +35,8 @@ static void settings_of_one_identity_decide_alike(void **state)
             graphi_setting setting = {
                 .policy = (graphi_policy)policy, .executors = executors[i], .width = 68 / executors[i], .light = -1};
             graphi_simulation simulation;
-            check_ok(graphi_plan_on(plan, smt, &setting, &there));
-            check_ok(graphi_plan_simulate(there, NULL, NULL, NULL, &simulation));
+            check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting, .machine = smt}, &there));
+            check_ok(graphi_plan_simulate(there, NULL, &simulation));
             identity[i] = setting_hash(0, &there->setting);
             decisions[i] = simulation.decisions;
             graphi_plan_destroy(there);

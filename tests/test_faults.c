@@ -97,9 +97,15 @@ static graphi_status plan_load(struct thing *t)
 }
 static graphi_status plan_with(struct thing *t)
 {
-    return graphi_plan_with(t->s->plan, &(graphi_setting){.policy = GRAPHI_POLICY_MALLEABLE}, &t->made.plan);
+    return graphi_plan_with(t->s->plan,
+                            &(graphi_plan_change){.setting = &(graphi_setting){.policy = GRAPHI_POLICY_MALLEABLE}},
+                            &t->made.plan);
 }
-static graphi_status plan_on(struct thing *t) { return graphi_plan_on(t->s->plan, phi, NULL, &t->made.plan); }
+
+static graphi_status plan_on(struct thing *t)
+{
+    return graphi_plan_with(t->s->plan, &(graphi_plan_change){.machine = phi}, &t->made.plan);
+}
 static graphi_status plan_explain(struct thing *t) { return graphi_plan_explain(t->s->plan, true, &t->made.text); }
 
 static graphi_status tune(struct thing *t)
@@ -158,7 +164,8 @@ static graphi_status with_curves(struct thing *t)
 {
     graphi_curves *curves;
     TRY(graphi_curves_open(machine, curves_path, &curves));
-    graphi_status status = graphi_plan_with_curves(t->s->plan, curves, "model", NULL, &t->made.plan);
+    graphi_status status =
+        graphi_plan_with(t->s->plan, &(graphi_plan_change){.curves = curves, .model = "model"}, &t->made.plan);
     graphi_curves_close(curves);
     return status;
 }
@@ -178,15 +185,15 @@ static graphi_status profile_into_curves(struct thing *t)
 
 static graphi_status simulate(struct thing *t)
 {
-    return graphi_plan_simulate(t->s->plan, NULL, NULL, path, &t->simulation);
+    return graphi_plan_simulate(t->s->plan, &(graphi_simulate_options){.timeline = path}, &t->simulation);
 }
 static graphi_status simulate_on(struct thing *t)
 {
-    return graphi_plan_simulate(t->s->plan, phi, NULL, NULL, &t->simulation);
+    return graphi_plan_simulate(t->s->plan, &(graphi_simulate_options){.machine = phi}, &t->simulation);
 }
 static graphi_status simulate_against(struct thing *t)
 {
-    return graphi_plan_simulate_against(t->s->plan, t->s->plan, NULL, &t->simulation);
+    return graphi_plan_simulate(t->s->plan, &(graphi_simulate_options){.truth = t->s->plan}, &t->simulation);
 }
 static graphi_status simulator(struct thing *t)
 {

@@ -320,7 +320,7 @@ static void fail_under(const graphi_plan *plan, graphi_state *s, graphi_setting 
     graphi_run *run;
     graphi_run_info info;
     ids[IDS - 1] = TABLE; /* the last share's: not the leader's */
-    check_ok(graphi_plan_with(plan, &setting, &other));
+    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &other));
     check_ok(graphi_run_create(other, s, &run));
     check_ok(graphi_run_set(run, "ids", ids, sizeof ids));
     info.last_ms = DELAYS * DELAY_MS;
@@ -392,7 +392,7 @@ static void senseless_settings_are_refused(void **state)
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         const graphi_tune_options tune = {.seconds = 0.01, .setting = &settings[i]};
         assert_int_equal(graphi_plan_tune(plan, s, &tune, &other), GRAPHI_USAGE);
-        if (graphi_plan_with(plan, &settings[i], &other) != GRAPHI_USAGE)
+        if (graphi_plan_with(plan, &(graphi_plan_change){.setting = &settings[i]}, &other) != GRAPHI_USAGE)
             fail_msg("setting %zu was taken", i);
         assert_int_equal(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = settings[i]}, &other),
                          GRAPHI_USAGE);
@@ -744,7 +744,9 @@ static void unwritable_timelines_are_told(void **state)
     check_ok(graphi_run_execute(run));
     assert_int_equal(graphi_run_write_timeline(run, "/nonexistent/folder/timeline"), GRAPHI_IO);
     assert_non_null(strstr(graphi_message(), "/nonexistent/folder/timeline"));
-    assert_int_equal(graphi_plan_simulate(plan, NULL, NULL, "/nonexistent/folder/timeline", &simulation), GRAPHI_IO);
+    assert_int_equal(
+        graphi_plan_simulate(plan, &(graphi_simulate_options){.timeline = "/nonexistent/folder/timeline"}, &simulation),
+        GRAPHI_IO);
     graphi_run_destroy(run);
     graphi_state_destroy(s);
     graphi_plan_destroy(plan);

@@ -114,7 +114,7 @@ static uint64_t trail(const graphi_graph *g, const graphi_plan *plan)
 static graphi_plan *with(const graphi_plan *plan, graphi_setting setting)
 {
     graphi_plan *other;
-    check_ok(graphi_plan_with(plan, &setting, &other));
+    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &other));
     return other;
 }
 

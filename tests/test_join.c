@@ -333,7 +333,7 @@ static void virtual_time_tells_who_joins(void **state)
         graphi_plan *plan;
         check_ok(graphi_plan_create(l.g, l.six, &options, &plan));
         graphi_plan_get_info(plan, &info[i]);
-        check_ok(graphi_plan_simulate(plan, NULL, NULL, prefix, &simulation[i]));
+        check_ok(graphi_plan_simulate(plan, &(graphi_simulate_options){.timeline = prefix}, &simulation[i]));
         assert_true(info[i].predicted_ms == simulation[i].makespan_ms);
         assert_true((joined_events(prefix) > 0) == (joins[i] > 0));
         graphi_plan_destroy(plan);

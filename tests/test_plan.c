@@ -237,7 +237,7 @@ static uint64_t hash_of(const graphi_plan *plan, graphi_setting setting)
     graphi_plan_info info;
     setting.executors = setting.executors ? setting.executors : 1;
     setting.width = setting.width ? setting.width : 1;
-    check_ok(graphi_plan_with(plan, &setting, &other));
+    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &other));
     graphi_plan_get_info(other, &info);
     graphi_plan_destroy(other);
     return info.hash;
@@ -258,7 +258,7 @@ static void settings_are_stored_as_they_are(void **state)
     graphi_plan *plan = plan_of(g), *asked, *loaded = NULL;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         graphi_plan_info a, b;
-        check_ok(graphi_plan_with(plan, &kept[i], &asked));
+        check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &kept[i]}, &asked));
         check_ok(graphi_plan_save(asked, path));
         check_ok(graphi_plan_load(g, machine, NULL, path, &loaded));
         graphi_plan_get_info(asked, &a);
@@ -270,7 +270,7 @@ static void settings_are_stored_as_they_are(void **state)
         graphi_plan_destroy(asked);
     }
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        assert_int_equal(graphi_plan_with(plan, &refused[i], &loaded), GRAPHI_USAGE);
+        assert_int_equal(graphi_plan_with(plan, &(graphi_plan_change){.setting = &refused[i]}, &loaded), GRAPHI_USAGE);
     graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
 }
@@ -282,7 +282,7 @@ static void pinning_is_of_the_process(void **state)
     graphi_plan *plan = plan_of(g), *unpinned, *loaded;
     graphi_plan_info info;
     const graphi_plan_options pinned = {.setting = {.must_pin = true}};
-    check_ok(graphi_plan_with(plan, &(graphi_setting){.unpinned = true}, &unpinned));
+    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &(graphi_setting){.unpinned = true}}, &unpinned));
     check_ok(graphi_plan_save(unpinned, path));
     check_ok(graphi_plan_load(g, machine, &pinned, path, &loaded));
     graphi_plan_get_info(loaded, &info);
@@ -338,7 +338,7 @@ static void plans_of_other_times_have_other_hashes(void **state)
     plan->allotment->key[0] = 1;
     graphi_plan_get_info(plan, &b);
     assert_true(a.hash != b.hash);
-    check_ok(graphi_plan_with(plan, &plan->setting, &other));
+    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &plan->setting}, &other));
     graphi_plan_get_info(other, &a);
     assert_true(a.hash != b.hash);
     graphi_plan_destroy(other);
@@ -354,7 +354,8 @@ static void settings_are_told_as_they_came_about(void **state)
     graphi_plan *plan = plan_of(g), *out = NULL;
     graphi_state *s;
     assert_non_null(strstr(plan->why.data, "chosen: "));
-    check_ok(graphi_plan_with(plan, &(graphi_setting){.executors = 1, .width = 1}, &out));
+    check_ok(
+        graphi_plan_with(plan, &(graphi_plan_change){.setting = &(graphi_setting){.executors = 1, .width = 1}}, &out));
     assert_non_null(strstr(out->why.data, "setting: 1 executors x 1 threads"));
     graphi_plan_destroy(out);
     check_ok(graphi_state_create(g, 1, &s));
@@ -363,10 +364,10 @@ static void settings_are_told_as_they_came_about(void **state)
     graphi_plan_destroy(out);
     out = NULL;
     graphi_setting setting = {.executors = 1, .width = 1, .backward_executors = 2};
-    assert_int_equal(graphi_plan_with(plan, &setting, &out), GRAPHI_USAGE);
+    assert_int_equal(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &out), GRAPHI_USAGE);
     setting.backward_executors = 1;
     setting.policy = GRAPHI_POLICY_MALLEABLE;
-    check_ok(graphi_plan_with(plan, &setting, &out));
+    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &out));
     assert_int_equal(out->setting.backward_executors, 0);
     graphi_plan_destroy(out);
     graphi_state_destroy(s);
@@ -463,7 +464,7 @@ static void asymmetric_teams_of_one_size_are_the_critical_paths(void **state)
                                   .width = cases[i].width,
                                   .backward_executors = cases[i].backward};
         bool folds = cases[i].runs_executors > 0;
-        check_ok(graphi_plan_with(plan, &setting, &asked));
+        check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &asked));
         graphi_plan_get_info(asked, &info);
         assert_int_equal(info.setting.policy, folds ? GRAPHI_POLICY_CRITICAL_PATH : GRAPHI_POLICY_ASYMMETRIC);
         assert_int_equal(info.setting.executors, folds ? cases[i].runs_executors : cases[i].executors);
@@ -577,9 +578,9 @@ static void free_widths_are_confirmed(graphi_policy policy)
     graphi_plan_get_info(loaded, &b);
     assert_memory_equal(&a.setting, &b.setting, sizeof a.setting);
     asked.uniform = true;
-    check_ok(graphi_plan_with(tuned, &asked, &uniform));
+    check_ok(graphi_plan_with(tuned, &(graphi_plan_change){.setting = &asked}, &uniform));
     asked = (graphi_setting){.executors = machine->cores, .width = 1};
-    check_ok(graphi_plan_with(tuned, &asked, &path_first));
+    check_ok(graphi_plan_with(tuned, &(graphi_plan_change){.setting = &asked}, &path_first));
     assert_null(uniform->allotment);
     graphi_plan_get_info(uniform, &a);
     graphi_plan_get_info(path_first, &b);
@@ -694,8 +695,8 @@ static void simulation_repeats_and_respects_the_bound(void **state)
     graphi_simulation a, b;
     for (int executors = 1; executors <= machine->cores; executors++) {
         graphi_setting setting = {.executors = executors, .width = 1};
-        check_ok(graphi_plan_simulate(plan, machine, &setting, NULL, &a));
-        check_ok(graphi_plan_simulate(plan, NULL, &setting, NULL, &b));
+        check_ok(graphi_plan_simulate(plan, &(graphi_simulate_options){.setting = &setting, .machine = machine}, &a));
+        check_ok(graphi_plan_simulate(plan, &(graphi_simulate_options){.setting = &setting}, &b));
         assert_true(a.decisions == b.decisions && a.makespan_ms == b.makespan_ms);
         assert_true(a.makespan_ms >= a.lower_bound_ms * 0.999);
         assert_true(a.utilization > 0 && a.utilization <= 1.001);

@@ -266,7 +266,7 @@ static bool bits_are_the_same(struct trial *t, const struct maker *m, const grap
                                         .join = (int)draw(t->key, at + 6, 2),
                                         .seed = t->key + s};
         graphi_plan *other;
-        check_ok(graphi_plan_with(plan, &setting, &other));
+        check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &other));
         if (setting.join)
             lengthen(other);
         execute(m, other, t->key, &t->other);

@@ -363,7 +363,7 @@ static bool same_bits(void)
 static void check_bits(const graphi_graph *g, const graphi_plan *plan, graphi_setting setting, const char *kind, int i)
 {
     graphi_plan *other;
-    check_ok(graphi_plan_with(plan, &setting, &other));
+    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &other));
     run_plan(g, other, &got);
     if (!same_bits())
         fail_msg("%s %d, policy %s, width %d, driver %d: other bits", kind, i, graphi_policy_name(setting.policy),
@@ -719,7 +719,8 @@ static void mistakes_are_named(void **state)
     assert_non_null(strstr(graphi_message(), "'x'"));
     assert_int_equal(graphi_run_set(run, "x", data, sizeof data), GRAPHI_INVALID);
     assert_int_equal(graphi_run_set(run, "w", data, sizeof data), GRAPHI_INVALID);
-    assert_int_equal(graphi_plan_with(plan, &(graphi_setting){.executors = 10000, .width = 3}, &none), GRAPHI_USAGE);
+    const graphi_setting many = {.executors = 10000, .width = 3};
+    assert_int_equal(graphi_plan_with(plan, &(graphi_plan_change){.setting = &many}, &none), GRAPHI_USAGE);
     assert_int_equal(graphi_plan_create(g, machine, &(graphi_plan_options){.outputs = "nothing"}, &none),
                      GRAPHI_INVALID);
     assert_int_equal(graphi_plan_create(g, machine, &(graphi_plan_options){.isa = "mmx"}, &none), GRAPHI_USAGE);

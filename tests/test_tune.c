@@ -545,7 +545,7 @@ static void never_joining_is_heeded(void **state)
     described_open(2, 2, &d);
     for (int never = 0; never < 2; never++) {
         const graphi_setting setting = {.join = -never};
-        assert_int_equal(graphi_plan_with(d.plan, &setting, &plan[never]), GRAPHI_OK);
+        assert_int_equal(graphi_plan_with(d.plan, &(graphi_plan_change){.setting = &setting}, &plan[never]), GRAPHI_OK);
         assert_int_equal(plan[never]->setting.join, -never);
         struct candidates c = {.base = plan[never], .curves = d.plan->curves, .deadline = INT64_MAX};
         assert_int_equal(candidates_add(&c, true), GRAPHI_OK);
@@ -602,7 +602,9 @@ static void no_split_beats_the_chosen_one(void **state)
     for (int k = 1; k <= d.plan->graph_width; k++) {
         graphi_plan *other;
         const graphi_setting setting = {.executors = k, .width = 68 / k};
-        assert_int_equal(graphi_plan_on(d.plan, d.machine, &setting, &other), GRAPHI_OK);
+        assert_int_equal(
+            graphi_plan_with(d.plan, &(graphi_plan_change){.setting = &setting, .machine = d.machine}, &other),
+            GRAPHI_OK);
         assert_true(d.plan->predicted_ns <= 1.02 * other->predicted_ns);
         graphi_plan_destroy(other);
     }

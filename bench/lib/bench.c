@@ -240,7 +240,7 @@ graphi_status bench_networks(struct bench *bench, const char *sizes,
 static graphi_status open_run(struct bench *bench, const struct network *network, const graphi_setting *setting,
                               struct contender *host, struct contender *c)
 {
-    graphi_status status = graphi_plan_with(network->plan, setting, &c->plan);
+    graphi_status status = graphi_plan_with(network->plan, &(graphi_plan_change){.setting = setting}, &c->plan);
     if (status == GRAPHI_OK)
         status =
             host ? graphi_run_beside(host->run, c->plan, &c->run) : graphi_run_create(c->plan, network->state, &c->run);

@@ -107,7 +107,8 @@ graphi_status study_simulate(struct study *s, const graphi_setting *setting, gra
         return GRAPHI_INTERRUPTED;
     report_progress(s->bench->options.quiet, "%s %s: %d x %d %s", s->name, s->size ? s->size : "", setting->executors,
                     setting->width, graphi_policy_name(setting->policy));
-    graphi_status status = graphi_plan_simulate(s->plan, s->machine, setting, NULL, out);
+    graphi_status status =
+        graphi_plan_simulate(s->plan, &(graphi_simulate_options){.setting = setting, .machine = s->machine}, out);
     if (status)
         return report_failure(status);
     s->host_ns_per_op = out->host_ns_per_op;
@@ -124,7 +125,8 @@ graphi_status study_timeline(struct study *s, const graphi_setting *setting, con
         return report_error(GRAPHI_IO, folder, "found that it cannot be made, expected a folder for a timeline");
     snprintf(own, sizeof own, "%s/timeline", folder);
     const char *used = prefix ? prefix : own;
-    graphi_status status = graphi_plan_simulate(s->plan, s->machine, setting, used, out);
+    graphi_status status = graphi_plan_simulate(
+        s->plan, &(graphi_simulate_options){.setting = setting, .machine = s->machine, .timeline = used}, out);
     if (status)
         status = report_failure(status);
     snprintf(path, sizeof path, "%s.json", used);

@@ -6,7 +6,8 @@
  * (docs/curves.md has the format).
  *
  * Per class a set holds the measured curve and what any number of models predict, told apart by the models' names: hill
- * climbing at another interval, a regression. A set is used by one thread at a time; the machine must outlive it. */
+ * climbing at another interval, a regression. graphi_plan_with makes the plan that knows them. A set is used by one
+ * thread at a time; the machine must outlive it. */
 #ifndef GRAPHI_CURVES_H
 #define GRAPHI_CURVES_H
 
@@ -39,15 +40,6 @@ GRAPHI_API graphi_status graphi_curves_save(graphi_curves *curves);
 
 /* Saves nothing. NULL is accepted. */
 GRAPHI_API void graphi_curves_close(graphi_curves *curves);
-
-/* The plan with the set's curves for every class that it knows: the measured ones, or those that `model` (not NULL)
- * predicts; the setting (NULL: the plan's) is completed by them. A plan that was tuned while others used the cores
- * stays marked so (graphi_plan_info), unless the set has a measured curve of every class that nobody disturbed and no
- * model is asked. The set may go afterwards; *out is the caller's (graphi_plan_destroy). Errors, *out untouched:
- * REFUSED when the set is for another machine than the plan; INVALID when it has nothing by that model; USAGE when the
- * setting does not fit the machine; MEMORY. */
-GRAPHI_API graphi_status graphi_plan_with_curves(const graphi_plan *plan, const graphi_curves *curves,
-                                                 const char *model, const graphi_setting *setting, graphi_plan **out);
 
 #ifdef __cplusplus
 }

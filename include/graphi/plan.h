@@ -140,10 +140,23 @@ typedef struct graphi_tune_options {
 GRAPHI_API graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state,
                                           const graphi_tune_options *options, graphi_plan **out);
 
-/* The same compiled graph under another setting, which is completed from the plan's curves; cheap. *out is the
- * caller's; `plan` may go before it. Errors, *out untouched: USAGE when the setting does not fit the machine; MEMORY.
- * Any thread. */
-GRAPHI_API graphi_status graphi_plan_with(const graphi_plan *plan, const graphi_setting *setting, graphi_plan **out);
+/* What a plan is made anew with; NULL: what the other plan has. */
+typedef struct graphi_plan_change {
+    const graphi_setting *setting; /* what it leaves open is chosen by the operations' times */
+    /* To be simulated there: curves are extended to its cores (docs/simulator.md). It must outlive the new plan. */
+    const graphi_machine *machine;
+    /* A set for that machine, which may go afterwards: of every class that it knows, its measured curve, or the one
+     * that `model` predicts, is taken. So a plan that was tuned while others used the cores stays marked
+     * (graphi_plan_info), unless the set has a measured curve of every class that nobody disturbed. */
+    const graphi_curves *curves;
+    const char *model; /* NULL: measured ones */
+} graphi_plan_change;
+
+/* The same compiled graph under another setting, on another machine, by other curves; cheap. change NULL: nothing is
+ * another. *out is the caller's (graphi_plan_destroy); `plan` may go before it. Errors, *out untouched: USAGE when the
+ * setting does not fit the machine; REFUSED, curves of another machine; INVALID, a model by which there are no curves;
+ * MEMORY. Any thread; of those that give one set one at a time. */
+GRAPHI_API graphi_status graphi_plan_with(const graphi_plan *plan, const graphi_plan_change *change, graphi_plan **out);
 
 /* Writes what tuning found as JSON: setting and curves, not the compiled form, and who they are for. Atomic: whoever
  * reads sees the old file or the new one. Errors: IO; INVALID, no path; MEMORY. Any thread. */

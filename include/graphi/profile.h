@@ -94,9 +94,6 @@ GRAPHI_API void graphi_climb_search(int cores, int tiles, int interval, bool exh
                                     double (*measure)(void *context, int width, bool spread), void *context,
                                     graphi_climb *out);
 
-/* Time at any width by linear interpolation within the mode; *extrapolated as above. */
-GRAPHI_API double graphi_climb_ns(const graphi_climb *climb, int width, bool spread, bool *extrapolated);
-
 typedef struct graphi_profile_options {
     double seconds;  /* budget; every class is measured at least once whatever it is. 0: as little as that */
     int interval;    /* of hill climbing; 0: the default */

@@ -27,25 +27,21 @@ typedef struct graphi_simulation {
     graphi_setting setting; /* what ran, with nothing left to choose */
 } graphi_simulation;
 
-/* The plan for another machine (NULL: its own), to be simulated there: cost curves extended to that machine's cores,
- * the setting, where it leaves something open, chosen for them. setting NULL: the plan's. The machine must outlive it,
- * `plan` need not; *out is the caller's (graphi_plan_destroy). Errors, *out untouched: USAGE when the setting does not
- * fit the machine; MEMORY. Any thread. */
-GRAPHI_API graphi_status graphi_plan_on(const graphi_plan *plan, const graphi_machine *machine,
-                                        const graphi_setting *setting, graphi_plan **out);
+/* NULL: the plan's own. */
+typedef struct graphi_simulate_options {
+    const graphi_setting *setting; /* these two as in graphi_plan_change */
+    const graphi_machine *machine;
+    /* Decisions follow the curves of the plan, but time passes by those of this one, of the same compiled graph for the
+     * same machine: what a schedule directed by a model's predictions takes. */
+    const graphi_plan *truth;
+    const char *timeline; /* PREFIX.json and PREFIX.html are written; NULL: neither */
+} graphi_simulate_options;
 
-/* Runs the plan's setting (or *setting, not NULL) on `machine` in virtual time with the plan's cost curves, extended to
- * that machine's cores (NULL: its own machine). timeline_prefix: PREFIX.json and PREFIX.html are written; NULL: none.
- * Errors, *out untouched: as graphi_plan_on; IO; INVALID, a prefix of more than 4,096 characters. Any thread. */
-GRAPHI_API graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine *machine,
-                                              const graphi_setting *setting, const char *timeline_prefix,
+/* The plan's setting in virtual time by the plan's curves. options NULL: the defaults. Errors, *out untouched: as
+ * graphi_plan_with; INVALID, a `truth` of another compiled graph or machine, or a prefix of more than 4,096 characters;
+ * IO; MEMORY. Any thread. */
+GRAPHI_API graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_simulate_options *options,
                                               graphi_simulation *out);
-
-/* The plan's setting in virtual time, where decisions follow the plan's curves but time passes by those of `truth`, a
- * plan of the same compiled graph for the same machine (INVALID otherwise): what a schedule directed by a model's
- * predictions takes. Other errors as graphi_plan_simulate, *out untouched. Any thread. */
-GRAPHI_API graphi_status graphi_plan_simulate_against(const graphi_plan *plan, const graphi_plan *truth,
-                                                      const char *timeline_prefix, graphi_simulation *out);
 
 /* The makespan on all cores of a machine (NULL: the plan's) when widths and order are given, for searches other than
  * that of the malleable policy: each class of operations (graphi_plan_class_at) with one width, and by how many ms its

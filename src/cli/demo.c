@@ -37,10 +37,11 @@ static graphi_status make_engine(const struct trainer *t, struct engine *engine)
     graphi_machine_info machine;
     graphi_plan_get_info(t->job.plan, &tuned);
     graphi_machine_get_info(t->job.machine, &machine);
-    graphi_setting setting = setting_of(engine, &tuned, machine.cores);
+    const graphi_setting setting = setting_of(engine, &tuned, machine.cores);
+    const graphi_plan_change change = {.setting = &setting};
     graphi_status status;
     float rate = 0; /* timing leaves the trained parameters alone */
-    if ((status = graphi_plan_with(t->job.plan, &setting, &engine->plan)) != GRAPHI_OK ||
+    if ((status = graphi_plan_with(t->job.plan, &change, &engine->plan)) != GRAPHI_OK ||
         (status = graphi_run_create(engine->plan, t->job.state, &engine->run)) != GRAPHI_OK ||
         (status = batch_set(&t->batch, &t->job.info, engine->run)) != GRAPHI_OK ||
         (status = graphi_run_set(engine->run, "learning_rate", &rate, sizeof rate)) != GRAPHI_OK)

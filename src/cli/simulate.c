@@ -35,7 +35,7 @@ static graphi_status direct(const struct options *options, const struct job *job
     if (status != GRAPHI_OK)
         return status;
     const graphi_setting *setting = job->described && !job->plan_loaded ? &asked.setting : NULL;
-    status = graphi_plan_on(job->plan, NULL, setting, out);
+    status = graphi_plan_with(job->plan, &(graphi_plan_change){.setting = setting}, out);
     return status == GRAPHI_OK ? job_curves_use(options, job->machine, setting, out) : report_failure(status);
 }
 
@@ -88,8 +88,8 @@ int command_simulate(const struct options *options)
     if (status == GRAPHI_OK)
         status = direct(options, &job, &directed);
     const graphi_plan *chosen = directed ? directed : job.plan;
-    if (status == GRAPHI_OK &&
-        (status = graphi_plan_simulate_against(chosen, job.plan, options->timeline, &simulation)) != GRAPHI_OK)
+    const graphi_simulate_options how = {.truth = job.plan, .timeline = options->timeline};
+    if (status == GRAPHI_OK && (status = graphi_plan_simulate(chosen, &how, &simulation)) != GRAPHI_OK)
         report_failure(status);
     if (status == GRAPHI_OK)
         status = report_stopped("simulate", "the end of virtual time");

@@ -465,14 +465,6 @@ graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine
     return plan_compile(graph, machine, options, 0, out);
 }
 
-graphi_status graphi_plan_with(const graphi_plan *plan, const graphi_setting *setting, graphi_plan **out)
-{
-    TRY(plan_directed(plan->compiled, plan->machine, plan->curves, plan->observed, plan->measured, setting, out));
-    (*out)->others = plan->others; /* the times are the same */
-    (*out)->disturbed = plan->disturbed;
-    return GRAPHI_OK;
-}
-
 void graphi_plan_destroy(graphi_plan *plan)
 {
     if (!plan)

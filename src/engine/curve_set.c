@@ -297,7 +297,6 @@ graphi_status graphi_curves_add(graphi_curves *curves, uint64_t class_key, const
     return put(&curves->entries, &entry);
 }
 
-/* INVALID unless some curve is by that model. */
 static graphi_status check_model(const graphi_curves *curves, const char *model)
 {
     char names[160] = "";
@@ -314,8 +313,15 @@ static graphi_status check_model(const graphi_curves *curves, const char *model)
                 *names ? names : "there is none");
 }
 
-/* A class's curve by the model (NULL: measured), where the set has one: models predict operations alone. */
-static bool replace(const graphi_curves *known, uint64_t key, const char *model, struct cost_curve *curve)
+graphi_status curve_set_check(const graphi_curves *known, const graphi_machine *machine, const char *model)
+{
+    TRY(curve_set_fits(known, machine));
+    return model ? check_model(known, model) : GRAPHI_OK;
+}
+
+const char *curve_set_name(const graphi_curves *known) { return known->path ? known->path : "memory"; }
+
+bool curve_set_replace(const graphi_curves *known, uint64_t key, const char *model, struct cost_curve *curve)
 {
     const struct entry *entry = find(&known->entries, key, model ? model : "");
     if (!entry)
@@ -324,7 +330,7 @@ static bool replace(const graphi_curves *known, uint64_t key, const char *model,
     *curve = entry->curve;
     if (!model)
         curve->source = GRAPHI_CURVE_STORED;
-    else {
+    else { /* models predict operations alone */
         curve->beside = before.beside;
         curve->in_order = before.in_order;
         memcpy(curve->moved, before.moved, sizeof curve->moved);
@@ -332,40 +338,8 @@ static bool replace(const graphi_curves *known, uint64_t key, const char *model,
     return true;
 }
 
-/* Measured, while nobody else used the cores. */
-static bool is_sound(const graphi_curves *known, uint64_t key)
+bool curve_set_is_sound(const graphi_curves *known, uint64_t key)
 {
     const struct entry *entry = find(&known->entries, key, "");
     return entry && !entry->disturbed && !entry->curve.disturbed;
-}
-
-graphi_status graphi_plan_with_curves(const graphi_plan *plan, const graphi_curves *known, const char *model,
-                                      const graphi_setting *setting, graphi_plan **out)
-{
-    int32_t classes = plan->compiled->curves, taken = 0, sound = 0;
-    TRY(curve_set_fits(known, plan->machine));
-    if (model)
-        TRY(check_model(known, model));
-    struct cost_curve *observed = mem_zalloc_array(2 * ((size_t)classes + 1), sizeof *observed);
-    struct cost_curve *curves = observed + classes;
-    if (!observed)
-        return fail_memory("curves", 2 * (size_t)classes * sizeof *curves);
-    for (int32_t k = 0; k < classes; k++) {
-        uint64_t key = plan_class_key(plan, k);
-        curves[k] = observed[k] = plan->observed ? plan->observed[k] : plan->curves[k];
-        replace(known, key, NULL, &observed[k]);
-        taken += replace(known, key, model, &curves[k]);
-        sound += !model && is_sound(known, key);
-    }
-    graphi_status status =
-        plan_directed(plan->compiled, plan->machine, curves, model ? observed : NULL,
-                      plan->measured || (!model && taken == classes), setting ? setting : &plan->setting, out);
-    mem_free(observed);
-    if (status)
-        return status;
-    (*out)->others = sound < classes ? plan->others : 0; /* some times are the plan's still, or as bad */
-    (*out)->disturbed = sound < classes ? plan->disturbed : 0;
-    text_add(&(*out)->why, "curves of %d of %d classes are %s%s, from %s\n", (int)taken, (int)classes,
-             model ? "those of " : "stored", model ? model : "", known->path ? known->path : "memory");
-    return GRAPHI_OK;
 }

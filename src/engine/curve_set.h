@@ -12,6 +12,18 @@ graphi_status curve_set_fits(const graphi_curves *known, const graphi_machine *m
 /* How many curves the set holds. */
 int64_t curve_set_count(const graphi_curves *known);
 
+/* The same; INVALID when it has nothing by `model` (NULL: measured). */
+graphi_status curve_set_check(const graphi_curves *known, const graphi_machine *machine, const char *model);
+
+/* The class's curve by the model (NULL: measured) in place of `curve`; false where the set has none. */
+bool curve_set_replace(const graphi_curves *known, uint64_t key, const char *model, struct cost_curve *curve);
+
+/* It has the class's measured curve, and nobody else used the cores meanwhile. */
+bool curve_set_is_sound(const graphi_curves *known, uint64_t key);
+
+/* Where its curves come from, for people. */
+const char *curve_set_name(const graphi_curves *known);
+
 /* Of each of the plan's classes that was measured by a climb at this interval (0: every width), or at every width, the
  * curve, its source STORED; others keep what curves[] has. Gives how many of them need not be measured again; known
  * NULL: none. */

@@ -129,28 +129,6 @@ void graphi_climb_search(int cores, int tiles, int interval, bool exhaustive,
     best_sample(&climb, out);
 }
 
-double graphi_climb_ns(const graphi_climb *climb, int width, bool spread, bool *extrapolated)
-{
-    const double *ns = spread ? climb->spread_ns : climb->compact_ns;
-    int before = -1;
-    if (extrapolated)
-        *extrapolated = false;
-    for (int i = 0; i < climb->samples; i++) {
-        if (ns[i] <= 0)
-            continue;
-        if (climb->width[i] == width || (climb->width[i] > width && before < 0))
-            return ns[i];
-        if (climb->width[i] > width) {
-            double t = (double)(width - climb->width[before]) / (climb->width[i] - climb->width[before]);
-            return ns[before] + t * (ns[i] - ns[before]);
-        }
-        before = i;
-    }
-    if (extrapolated)
-        *extrapolated = true;
-    return before < 0 ? 0 : ns[before];
-}
-
 /* --- measured profiles --- */
 
 struct class_on {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan in virtual time: on its own machine for predictions, on a described one for studies, its curves extended to
- * that machine (curve_extend.c). */
+/* A plan in virtual time: on its own machine for predictions, on a described one for studies (change.c). */
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/allot.h"
@@ -82,28 +81,8 @@ static void fill(const graphi_plan *plan, const graphi_plan *truth, const struct
     };
 }
 
-graphi_status graphi_plan_on(const graphi_plan *plan, const graphi_machine *machine, const graphi_setting *setting,
-                             graphi_plan **out)
-{
-    machine = machine ? machine : plan->machine;
-    setting = setting ? setting : &plan->setting;
-    struct cost_curve *curves = mem_zalloc_array((size_t)plan->compiled->curves + 1, sizeof *curves);
-    if (!curves)
-        return fail_memory("simulation", (size_t)plan->compiled->curves * sizeof *curves);
-    curves_for_machine(plan, machine, curves);
-    graphi_status status =
-        plan_directed(plan->compiled, machine, curves, machine == plan->machine ? plan->observed : NULL, plan->measured,
-                      setting, out);
-    mem_free(curves);
-    if (status)
-        return status;
-    (*out)->others = plan->others; /* of the times that were extended */
-    (*out)->disturbed = plan->disturbed;
-    return GRAPHI_OK;
-}
-
-/* timeline_prefix NULL: none. */
-static graphi_status simulate_once(const graphi_plan *plan, const graphi_plan *truth, const char *timeline_prefix,
+/* timeline NULL: none. */
+static graphi_status simulate_once(const graphi_plan *plan, const graphi_plan *truth, const char *timeline,
                                    graphi_simulation *out)
 {
     struct task_record *records = mem_zalloc_array((size_t)plan->compiled->tasks + 1, sizeof *records);
@@ -112,13 +91,13 @@ static graphi_status simulate_once(const graphi_plan *plan, const graphi_plan *t
     int64_t begin = clock_thread_ns();
     graphi_status status = records ? open_against(plan, truth, &simulator)
                                    : fail_memory("simulation", (size_t)plan->compiled->tasks * sizeof *records);
-    if (!status && timeline_prefix)
+    if (!status && timeline)
         status = schedule_trace_teams(simulator.schedule);
     if (!status)
         status = simulator_run(&simulator, records, &simulation);
     int64_t host_ns = clock_thread_ns() - begin;
-    if (!status && timeline_prefix)
-        status = write_timeline(plan, simulator.schedule, records, timeline_prefix);
+    if (!status && timeline)
+        status = write_timeline(plan, simulator.schedule, records, timeline);
     if (!status)
         fill(plan, truth, &simulation, host_ns, out);
     simulator_close(&simulator);
@@ -126,24 +105,24 @@ static graphi_status simulate_once(const graphi_plan *plan, const graphi_plan *t
     return status;
 }
 
-graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_machine *machine,
-                                   const graphi_setting *setting, const char *timeline_prefix, graphi_simulation *out)
+graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_simulate_options *options,
+                                   graphi_simulation *out)
 {
-    graphi_plan *there;
-    if ((!machine || machine == plan->machine) && !setting)
-        return simulate_once(plan, plan, timeline_prefix, out);
-    TRY(graphi_plan_on(plan, machine, setting, &there));
-    graphi_status status = simulate_once(there, there, timeline_prefix, out);
-    graphi_plan_destroy(there);
+    static const graphi_simulate_options defaults;
+    graphi_plan *changed = NULL;
+    options = options ? options : &defaults;
+    if (options->setting || (options->machine && options->machine != plan->machine)) {
+        const graphi_plan_change change = {.setting = options->setting, .machine = options->machine};
+        TRY(graphi_plan_with(plan, &change, &changed));
+        plan = changed;
+    }
+    const graphi_plan *truth = options->truth ? options->truth : plan;
+    graphi_status status = plan->compiled == truth->compiled && plan->machine == truth->machine
+                               ? simulate_once(plan, truth, options->timeline, out)
+                               : fail(GRAPHI_INVALID, "simulation",
+                                      "found plans of two graphs or machines, expected those of one");
+    graphi_plan_destroy(changed);
     return status;
-}
-
-graphi_status graphi_plan_simulate_against(const graphi_plan *plan, const graphi_plan *truth,
-                                           const char *timeline_prefix, graphi_simulation *out)
-{
-    if (plan->compiled != truth->compiled || plan->machine != truth->machine)
-        return fail(GRAPHI_INVALID, "simulation", "found plans of two graphs or machines, expected those of one");
-    return simulate_once(plan, truth, timeline_prefix, out);
 }
 
 /* --- widths and order that the caller gives --- */

@@ -287,7 +287,8 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
     if (options->setting)
         TRY(setting_check(options->setting));
     if (!(options->seconds > 0))
-        return graphi_plan_with(plan, options->setting ? options->setting : &open, out);
+        return graphi_plan_with(plan, &(graphi_plan_change){.setting = options->setting ? options->setting : &open},
+                                out);
     struct tuner *t = mem_zalloc(sizeof *t);
     if (!t)
         return fail_memory("tuning", sizeof *t);

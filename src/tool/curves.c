@@ -102,7 +102,8 @@ graphi_status job_curves_use(const struct options *o, const graphi_machine *mach
     graphi_status status = graphi_curves_open(machine, o->curves, &curves);
     if (status != GRAPHI_OK)
         return report_failure(status);
-    status = graphi_plan_with_curves(*plan, curves, o->model, setting, &better);
+    status = graphi_plan_with(*plan, &(graphi_plan_change){.setting = setting, .curves = curves, .model = o->model},
+                              &better);
     graphi_curves_close(curves);
     if (status != GRAPHI_OK)
         return report_failure(status);

@@ -190,7 +190,7 @@ static graphi_status change_loaded(struct job *job, const graphi_setting *asked)
     if (!job_setting_asked(job->options) && !reopened && !job->options->pin && !reseeded)
         return GRAPHI_OK;
     graphi_setting setting = changed_setting(&info.setting, asked, job->options);
-    graphi_status status = graphi_plan_with(job->plan, &setting, &plan);
+    graphi_status status = graphi_plan_with(job->plan, &(graphi_plan_change){.setting = &setting}, &plan);
     return replace_plan(job, status, plan);
 }
 
@@ -254,7 +254,7 @@ static graphi_status tune_there(struct job *job, const graphi_plan_options *opti
                                &timed);
     report_progress(job->options->quiet, "%s", "");
     if (status == GRAPHI_OK)
-        status = graphi_plan_with(timed, &options->setting, &better);
+        status = graphi_plan_with(timed, &(graphi_plan_change){.setting = &options->setting}, &better);
     graphi_plan_destroy(timed);
     return replace_plan(job, status, better);
 }

@@ -49,14 +49,14 @@ static void use(const graphi_curves *curves, const char *model)
 {
     graphi_plan *with;
     graphi_simulation simulation;
-    graphi_status status = graphi_plan_with_curves(plan, curves, model, NULL, &with);
+    graphi_status status = graphi_plan_with(plan, &(graphi_plan_change){.curves = curves, .model = model}, &with);
     if (status == GRAPHI_INVALID && model)
         return;
     must(status);
-    must(graphi_plan_simulate_against(with, plan, NULL, &simulation));
+    must(graphi_plan_simulate(with, &(graphi_simulate_options){.truth = plan}, &simulation));
     if (!isfinite(simulation.makespan_ms) || simulation.makespan_ms < 0)
         abort();
-    must(graphi_plan_simulate(with, NULL, NULL, NULL, &simulation));
+    must(graphi_plan_simulate(with, NULL, &simulation));
     graphi_plan_destroy(with);
 }
 

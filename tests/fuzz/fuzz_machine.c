@@ -41,7 +41,7 @@ static void use(graphi_machine *machine)
     graphi_machine_destroy(copy);
     if (info.cores > 4096)
         return; /* more than the scheduler takes: told by another test */
-    must(graphi_plan_simulate(plan, machine, NULL, NULL, &simulation));
+    must(graphi_plan_simulate(plan, &(graphi_simulate_options){.machine = machine}, &simulation));
     if (!isfinite(simulation.makespan_ms) || simulation.makespan_ms < simulation.lower_bound_ms * 0.999)
         abort();
 }

@@ -43,7 +43,7 @@ static void use(graphi_plan *plan)
         abort();
     must(graphi_plan_explain(plan, true, &text));
     graphi_free(text);
-    must(graphi_plan_simulate(plan, NULL, NULL, NULL, &simulation));
+    must(graphi_plan_simulate(plan, NULL, &simulation));
     must(graphi_plan_save(plan, path));
     must(graphi_plan_load(graph, machine, NULL, path, &copy));
     graphi_plan_get_info(copy, &again);

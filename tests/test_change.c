@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans made of others (engine/change.c). */
+#include "engine/plan.h"
+#include "graphi/simulate.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+
+static graphi_graph *pathnet(void)
+{
+    graphi_graph *g;
+    check_ok(graphi_model_create("pathnet", &(graphi_model_options){.task = "bench", .size = "small", .batch = 2}, &g));
+    return g;
+}
+
+/* What a model says of each class of a plan: widths are worth it. */
+static graphi_curves *curves_on_phi(const graphi_plan *plan)
+{
+    const graphi_climb climb = {.samples = 2, .width = {1, 4}, .compact_ns = {9e6, 1e6}};
+    graphi_curves *curves;
+    graphi_class class;
+    check_ok(graphi_curves_open(phi, NULL, &curves));
+    for (int k = 0; graphi_plan_class_at(plan, k, &class); k++)
+        check_ok(graphi_curves_add(curves, class.key, "model", &climb));
+    return curves;
+}
+
+/* Where nothing changes another plan would be raced, or stored as another. */
+static void no_change_is_the_same_plan(void **state)
+{
+    graphi_graph *g = pathnet();
+    graphi_plan *plan, *copy, *empty;
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    check_ok(graphi_plan_with(plan, NULL, &copy));
+    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.machine = machine}, &empty));
+    graphi_plan_info a, b, c;
+    graphi_plan_get_info(plan, &a);
+    graphi_plan_get_info(copy, &b);
+    graphi_plan_get_info(empty, &c);
+    assert_true(a.hash == b.hash && a.hash == c.hash);
+    graphi_plan_destroy(empty);
+    graphi_plan_destroy(copy);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* Of what is changed at once one would be forgotten, or curves be taken for those of the machine that is left. */
+static void a_plan_is_changed_at_once(void **state)
+{
+    graphi_graph *g = pathnet();
+    graphi_plan *here, *there, *known, *both = NULL;
+    check_ok(graphi_plan_create(g, machine, NULL, &here));
+    graphi_curves *curves = curves_on_phi(here);
+    const graphi_setting setting = {.policy = GRAPHI_POLICY_S1, .executors = 68, .width = 1, .light = -1};
+    const graphi_plan_change move = {.machine = phi},
+                             change = {.setting = &setting, .curves = curves, .model = "model"},
+                             all = {.setting = &setting, .machine = phi, .curves = curves, .model = "model"},
+                             nothing_known = {.model = "model"};
+    assert_int_equal(graphi_plan_with(here, &change, &both), GRAPHI_REFUSED);
+    assert_int_equal(graphi_plan_with(here, &nothing_known, &both), GRAPHI_INVALID);
+    assert_null(both);
+    check_ok(graphi_plan_with(here, &move, &there));
+    check_ok(graphi_plan_with(there, &change, &known));
+    check_ok(graphi_plan_with(here, &all, &both));
+    graphi_simulation one, other;
+    check_ok(graphi_plan_simulate(known, NULL, &one));
+    check_ok(graphi_plan_simulate(both, NULL, &other));
+    assert_true(one.decisions == other.decisions && one.makespan_ms == other.makespan_ms);
+    assert_int_equal(other.setting.policy, GRAPHI_POLICY_S1);
+    assert_non_null(strstr(both->why.data, "classes are those of model, from memory"));
+    graphi_plan_destroy(both);
+    graphi_plan_destroy(known);
+    graphi_plan_destroy(there);
+    graphi_plan_destroy(here);
+    graphi_curves_close(curves);
+    graphi_graph_destroy(g);
+}
+
+/* A setting, a machine and the plan whose times count are each forgotten where another is given. */
+static void simulations_take_all_options(void **state)
+{
+    graphi_graph *g = pathnet();
+    graphi_plan *here, *there, *truth;
+    check_ok(graphi_plan_create(g, machine, NULL, &here));
+    graphi_curves *curves = curves_on_phi(here);
+    const graphi_setting setting = {.policy = GRAPHI_POLICY_FIFO, .executors = 17, .width = 4, .light = -1};
+    check_ok(graphi_plan_with(here, &(graphi_plan_change){.setting = &setting, .machine = phi}, &there));
+    check_ok(graphi_plan_with(there, &(graphi_plan_change){.curves = curves, .model = "model"}, &truth));
+    const graphi_simulate_options own = {.truth = truth},
+                                  all = {.setting = &setting, .machine = phi, .truth = truth};
+    graphi_simulation one, other, untouched = {.operations = -1};
+    check_ok(graphi_plan_simulate(there, &own, &one));
+    check_ok(graphi_plan_simulate(here, &all, &other));
+    assert_true(one.decisions == other.decisions && one.makespan_ms == other.makespan_ms);
+    assert_int_equal(graphi_plan_simulate(here, &own, &untouched), GRAPHI_INVALID);
+    assert_int_equal(untouched.operations, -1);
+    graphi_plan_destroy(truth);
+    graphi_plan_destroy(there);
+    graphi_plan_destroy(here);
+    graphi_curves_close(curves);
+    graphi_graph_destroy(g);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_change_is_the_same_plan),
+        cmocka_unit_test(a_plan_is_changed_at_once),
+        cmocka_unit_test(simulations_take_all_options),
+    };
+    return cmocka_run_group_tests(tests, open_machines, close_machines);
+}
