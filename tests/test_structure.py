@@ -39,7 +39,7 @@ OUTSIDE = {"bench": re.compile(r"^(graphi/|tool/|peers/|frameworks/|rows/|lib/)"
 INSIDE = {"bench/conv_table.c"}
 
 # Grows with the public concepts; the inline builders of ops.h are not counted.
-EXPORTS_MOST = 107
+EXPORTS_MOST = 96
 LINES_MOST = 800
 COLUMNS_MOST = 120  # of C and C++: as .clang-format says
 PAGE_COLUMNS_MOST = 140  # of pages, in characters; their tables aside

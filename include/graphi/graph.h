@@ -2,10 +2,11 @@
 /* Graphs: values and the operations between them. A plan is made from what is there when it is made; what is added
  * afterwards (an evaluation's outputs, say) is in later plans alone.
  *
- * Errors are sticky: the first wrong call is recorded with a message naming the node, the shapes and what was expected;
- * later calls that use an invalid value (GRAPHI_NONE) do nothing and give GRAPHI_NONE; graphi_graph_status and
- * graphi_plan_create return that first error. A graph is built by one thread at a time. Names and arrays passed in are
- * copied. */
+ * Errors are sticky: the first wrong call is recorded with a message naming the node, the shapes and what was expected
+ * (INVALID where nothing else is said, or MEMORY); from it on calls add nothing and give GRAPHI_NONE;
+ * graphi_graph_status and graphi_plan_create return that first error. A graph is built by one thread at a time. Names
+ * and arrays passed in are copied. Arrays are dense, the last dimension the fastest, here and wherever data is passed.
+ */
 #ifndef GRAPHI_GRAPH_H
 #define GRAPHI_GRAPH_H
 
@@ -61,14 +62,22 @@ GRAPHI_API void graphi_graph_destroy(graphi_graph *graph);
 GRAPHI_API graphi_status graphi_graph_status(const graphi_graph *graph);
 
 /* A bounded symbolic size for dimension 0 of values ("batch" <= 64): the plan reserves for the bound, a run may use any
- * size from 1 to it (graphi_run_set_symbol). Gives a negative number to be put into dims[0] of inputs. */
+ * size from 1 to it (graphi_run_set_symbol). Gives a negative number to be put into dims[0] of inputs, for a name with
+ * the bound that it has already the same one. Errors: no name, a bound below 1, another bound than before. */
 GRAPHI_API int64_t graphi_symbol(graphi_graph *graph, const char *name, int64_t bound);
 
-/* What a run is fed (unique names), what is learned or kept between runs (unique names), and literals. */
+/* What a run is fed. `rank` is 0 (a scalar; dims may be NULL) to GRAPHI_MAX_RANK, sizes are 1 and more, 2^44 bytes in
+ * all; dims[0] may be a symbol. Errors: an empty name or one that another input or a parameter has (outputs have names
+ * of their own), or another type or size. */
 GRAPHI_API graphi_value graphi_input(graphi_graph *graph, const char *name, graphi_dtype dtype, int rank,
                                      const int64_t *dims);
+
+/* What is learned or kept between runs, in a state. init NULL: zeros. Errors as graphi_input; a symbol; a name that is
+ * not UTF-8, or "__metadata__", which no file can hold; numbers that the kind of `init` cannot take. */
 GRAPHI_API graphi_value graphi_parameter(graphi_graph *graph, const char *name, graphi_dtype dtype, int rank,
                                          const int64_t *dims, const graphi_initializer *init);
+
+/* A literal; `data` has as many elements as `dims` tell. Errors: types and sizes as graphi_input; a symbol; no data. */
 GRAPHI_API graphi_value graphi_constant(graphi_graph *graph, graphi_dtype dtype, int rank, const int64_t *dims,
                                         const void *data);
 
@@ -94,14 +103,16 @@ GRAPHI_API void graphi_scope(graphi_graph *graph, const char *scope);
 GRAPHI_API graphi_value graphi_assign(graphi_graph *graph, graphi_value parameter, graphi_value value);
 
 /* Marks a value to be fetched by name after a run. A parameter's is its content before the run's update; what
- * graphi_assign gave is the content after it. */
+ * graphi_assign gave is the content after it. Inputs and parameters may have the name too, and a value several. Errors:
+ * an empty name or that of another output; no value of this graph. */
 GRAPHI_API void graphi_output(graphi_graph *graph, const char *name, graphi_value value);
 
-/* Reverse-mode differentiation of the scalar `loss` with respect to n values; gradient[i] is GRAPHI_NONE where the loss
- * does not depend on wrt[i]. Gradients are float32, also those of bfloat16 values; other types have none (INVALID).
- * Appends the backward graph; its nodes are marked as backward. Errors, which stick to the graph like all others: the
- * first mistake recorded while building it; INVALID, a loss that is not one float32 number, or values that are not of
- * this graph; UNSUPPORTED, an operation that has no gradient, naming it; MEMORY. */
+/* Reverse-mode differentiation of the scalar `loss` with respect to n values; gradient[i] has the shape of wrt[i], and
+ * is GRAPHI_NONE where the loss does not depend on it. Gradients are float32, also those of bfloat16 values; other
+ * types have none (INVALID). Appends the backward graph; its nodes are marked as backward. Errors, `gradient`
+ * untouched, which stick to the graph like all others: the first mistake recorded while building it; INVALID, a loss
+ * that is not one float32 number, or values that are not of this graph; UNSUPPORTED, an operation that has no gradient,
+ * naming it; MEMORY. */
 GRAPHI_API graphi_status graphi_gradients(graphi_graph *graph, graphi_value loss, int n, const graphi_value *wrt,
                                           graphi_value *gradient);
 
@@ -119,15 +130,17 @@ typedef struct graphi_optimizer {
 } graphi_optimizer;
 
 /* Gradients of `loss` and update nodes for every trainable float32 parameter it depends on. Slots are parameters named
- * "NAME/momentum" and so on, not trainable. Errors as graphi_gradients; INVALID also for numbers that are none of an
- * optimizer's, for a learning rate that is no float32 scalar or is one of these parameters, and where no trainable
- * parameter is found. */
+ * "NAME/momentum" and so on, not trainable. Errors as graphi_gradients; INVALID also for no optimizer, for numbers that
+ * are none of an optimizer's, for a learning rate that is no float32 scalar or is one of these parameters, and where no
+ * trainable parameter is found. */
 GRAPHI_API graphi_status graphi_minimize(graphi_graph *graph, graphi_value loss, const graphi_optimizer *optimizer);
 
-/* Marks a parameter that graphi_minimize must leave alone (running statistics, optimizer slots, counters). */
+/* Marks a parameter that graphi_minimize, when it is called later, must leave alone (running statistics, optimizer
+ * slots, counters). Error: a value that is no parameter of this graph. */
 GRAPHI_API void graphi_freeze(graphi_graph *graph, graphi_value parameter);
 
-/* Finds inputs, parameters or outputs by name; GRAPHI_NONE when there is none. */
+/* The value of that name: an output's, else an input's or a parameter's (which is which: graphi_graph_at); GRAPHI_NONE
+ * when there is none. */
 GRAPHI_API graphi_value graphi_find(const graphi_graph *graph, const char *name);
 
 typedef enum graphi_port_kind { GRAPHI_PORT_INPUT, GRAPHI_PORT_OUTPUT, GRAPHI_PORT_PARAMETER } graphi_port_kind;

@@ -72,7 +72,8 @@ typedef struct graphi_run_info {
     char note[320]; /* what the user should know about the lease; "" otherwise */
 } graphi_run_info;
 
-/* A copy. */
+/* A copy. Before the first execution, and of what none has told: the setting's executors and width, not pinned, numbers
+ * 0. */
 GRAPHI_API void graphi_run_get_info(const graphi_run *run, graphi_run_info *info);
 
 /* What the policy has learned from this run's executions but the last: how much longer kinds of operations took beside
