@@ -86,7 +86,7 @@ void NAME(micro_pairs)(const struct micro_call *call)
 #include <immintrin.h>
 
 #if defined(ISA_IS_avx2)
-enum { LANES = 8, VECTORS = 2, FLAT_ROWS = 3, MOST_VECTORS = 8 };
+enum { LANES = 8, VECTORS = 2, FLAT_ROWS = 3, MOST_VECTORS = 8, STEPS_A_TURN = 8 };
 typedef __m256 vector;
 typedef __m256i vector_mask;
 #define SET1(x) _mm256_set1_ps(x)
@@ -103,7 +103,7 @@ static inline vector_mask first_lanes(int count)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(count), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 #else
-enum { LANES = 16, VECTORS = 4, FLAT_ROWS = 1, MOST_VECTORS = VECTORS };
+enum { LANES = 16, VECTORS = 4, FLAT_ROWS = 1, MOST_VECTORS = VECTORS, STEPS_A_TURN = 1 };
 typedef __m512 vector;
 typedef __mmask16 vector_mask;
 #define SET1(x) _mm512_set1_ps(x)
@@ -120,6 +120,9 @@ static inline vector_mask first_lanes(int count)
     return (vector_mask)((1u << count) - 1);
 }
 #endif
+
+/* STEPS_A_TURN: branches of a long loop push all others out of what the processor remembers of them, and those behind
+ * it are then foretold wrongly. */
 
 /* Rows of B that are asked for ahead where they are apart in memory (an unpacked B): hardware follows only dense ones.
  * A prefetch past the end reads nothing. */
@@ -150,12 +153,6 @@ INLINE int64_t steps_of(const struct micro_call *call, int64_t segment)
     return call->k ? call->k[segment] : call->k_all;
 }
 
-/* Of SPACED: 2^spacing blocks ask at every 2^spacing-th step; 0: there are too few blocks of 6 rows. */
-INLINE int spacing_of(const struct micro_call *call)
-{
-    return call->m > 7 * 6 ? 3 : call->m > 3 * 6 ? 2 : 0;
-}
-
 /* Where the block's rows of C are. */
 struct result {
     float *c;
@@ -175,11 +172,13 @@ INLINE float *result_row(const struct result *result, int row)
     return result->offset ? (float *)((char *)result->c + result->offset[row]) : result->c + row * result->ldc;
 }
 
-/* What a block asks for of the lines that the next call reads, which are brought into the level-2 cache meanwhile.
- * EVERY_STEP: the first blocks share that; at every step block `number` asks for one of `lines`. SPACED: the first 8
- * blocks of a column, or 4 where there are no more, ask for the lines of B beside it alone, each for those of an eighth
- * of the segment, at every eighth step: what is asked for faster than memory gives it is waited for. */
+/* What a block asks for. EVERY_STEP: lines that the next call reads, into the level-2 cache; the first blocks share them,
+ * and at every step block `number` asks for one of `lines`. SPACED: the lines of B that the next column reads, of this
+ * call or the next one, into level 1, where A, which passes once a column, would push them out again if they came
+ * early. The last ASKERS blocks share the segment, and each asks at every ASKERS-th step: what is asked for faster than
+ * memory gives it is waited for. */
 enum asks { NOTHING, EVERY_STEP, SPACED };
+enum { ASKERS = 4 };
 
 /* Returns where the first one is; `now`, which is there already, for later blocks. */
 INLINE const char *soon_at(const void *const *soon, int64_t i, const char *now, int64_t number, int lines)
@@ -284,13 +283,14 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
         int64_t ldb = call->ldb * 4, step = call->step_stride * 4;
         int64_t steps = steps_of(call, i), at = 0;
         if (asks == SPACED) {
-            const int spacing = spacing_of(call);
-            const char *soon = (const char *)((const float *)call->soon_b[i] + col) +
-                               ((row + mr - 1) / mr * steps >> spacing) * ldb;
+            const int64_t part = ASKERS - (call->m - row) / mr;
+            const int64_t beside = col + nv * LANES;
+            const char *soon = beside < call->n ? b + nv * sizeof(vector) : (const char *)call->soon_b[i];
+            soon += part * steps / ASKERS * ldb;
             while (steps > 0) {
-                __builtin_prefetch(soon, 0, 2);
+                __builtin_prefetch(soon);
                 soon += ldb;
-                int64_t few = least(steps, 1 << spacing);
+                int64_t few = least(steps, ASKERS);
                 for (steps -= few; few > 0; few--) {
                     multiply_step(sum, a, at, b, mask, shape);
                     at += step;
@@ -302,6 +302,7 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
         const char *soon_a = soon_at(call->soon_a, i, a[0], row / mr, call->m * 4 / LINE), *now = call->b[i];
         const int64_t soon_b = soon_at(call->soon_b, i, now, row / mr, nv * (int)sizeof(vector) / LINE) - now;
         const int64_t ahead = ldb > (int64_t)sizeof(vector) * nv ? B_AHEAD * ldb : 0;
+#pragma GCC unroll STEPS_A_TURN
         for (; steps > 0; steps--) {
             if (asks && nv > 1) { /* one vector a row leaves no room for them beside its loads: a fifth of its speed */
                 __builtin_prefetch(soon_a + at, 0, 2);
@@ -400,16 +401,17 @@ FLAT_BLOCKS(DEFINE_SPACED, 0)
 FLAT_BLOCKS(DEFINE_SPACED, 1)
 TABLE(spaced, SPACED_ENTRY)
 
-/* What the block of this number in its column asks for. Parts of short segments are not worth finding. */
-static enum asks asks(const struct micro_call *call, int vectors, int number)
+/* What the block of this number in its column asks for, behind which come `left - 1` more. Parts of short segments are
+ * not worth finding. */
+static enum asks asks(const struct micro_call *call, int vectors, int number, int left)
 {
     enum { SPACED_STEPS = 64 };
     const bool asks_a = call->soon_a && number < call->m * 4 / LINE;
     if (call->m == 1 && call->ldb <= PANEL_MAX) /* read as it lies there, which hardware follows */
         return NOTHING;
-    if (spacing_of(call) && call->soon_b && !call->soon_a && call->ldb <= PANEL_MAX &&
+    if (number + left >= ASKERS && call->soon_b && !call->soon_a && call->ldb <= PANEL_MAX &&
         steps_of(call, 0) >= SPACED_STEPS)
-        return number < 1 << spacing_of(call) ? SPACED : NOTHING;
+        return left <= ASKERS ? SPACED : NOTHING;
     if (call->ldb > PANEL_MAX || asks_a || (call->soon_b && number < vectors * (int)sizeof(vector) / LINE))
         return EVERY_STEP;
     return NOTHING;
@@ -417,9 +419,9 @@ static enum asks asks(const struct micro_call *call, int vectors, int number)
 #else
 #define quiet blocks
 #define spaced blocks
-static enum asks asks(const struct micro_call *call, int vectors, int number)
+static enum asks asks(const struct micro_call *call, int vectors, int number, int left)
 {
-    (void)call, (void)vectors, (void)number;
+    (void)call, (void)vectors, (void)number, (void)left;
     return EVERY_STEP;
 }
 #endif
@@ -435,7 +437,7 @@ static void column(const struct micro_call *call, int col, int width, bool pairs
     int parts = (call->m + max_rows[vectors] - 1) / max_rows[vectors];
     for (int part = 0, row = 0; part < parts; part++) {
         int rows = (call->m - row) / (parts - part);
-        as[asks(call, vectors, part)][pairs][vectors][rows](call, row, col, lanes);
+        as[asks(call, vectors, part, parts - part)][pairs][vectors][rows](call, row, col, lanes);
         row += rows;
     }
 }
