@@ -172,9 +172,9 @@ INLINE float *result_row(const struct result *result, int row)
     return result->offset ? (float *)((char *)result->c + result->offset[row]) : result->c + row * result->ldc;
 }
 
-/* What a block asks for. EVERY_STEP: lines that the next call reads, into the level-2 cache; the first blocks share them,
- * and at every step block `number` asks for one of `lines`. SPACED: the lines of B that the next column reads, of this
- * call or the next one, into level 1, where A, which passes once a column, would push them out again if they came
+/* What a block asks for. EVERY_STEP: lines that the next call reads, into the level-2 cache; the first blocks share
+ * them, and at every step block `number` asks for one of `lines`. SPACED: the lines of B that the next column reads, of
+ * this call or the next one, into level 1, where A, which passes once a column, would push them out again if they came
  * early. The last ASKERS blocks share the segment, and each asks at every ASKERS-th step: what is asked for faster than
  * memory gives it is waited for. */
 enum asks { NOTHING, EVERY_STEP, SPACED };
