@@ -243,6 +243,35 @@ static void outputs_are_of_the_execution(void **state)
         }
 }
 
+static graphi_value times_one(graphi_graph *g, graphi_value x)
+{
+    return graphi_mul(g, x, graphi_constant(g, GRAPHI_F32, 0, NULL, &(float){1}));
+}
+
+/* What is made of a parameter without update, which passes may find to be the parameter; it alone is read as it is. */
+static void copies_of_parameters_are_of_the_execution(void **state)
+{
+    static graphi_value (*const of[])(graphi_graph *, graphi_value) = {graphi_identity, times_one, as_list, first_row,
+                                                                       turned_back,     itself};
+    enum { KINDS = sizeof of / sizeof *of };
+    float since[COUNT], y[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        since[i] = 2;
+    for (int k = 0; k < KINDS; k++)
+        for (int plain = 0; plain < 2; plain++) {
+            graphi_graph *g = new_graph();
+            const graphi_initializer one = {.kind = GRAPHI_INIT_CONSTANT, .a = 1};
+            graphi_output(g, "y", of[k](g, graphi_parameter(g, "p", GRAPHI_F32, 2, matrix, &one)));
+            struct execution e = execute(g, plain ? &(graphi_plan_options){.disable = "all"} : NULL, NULL, 0);
+            check_ok(graphi_state_set(e.state, "p", since, sizeof since));
+            check_ok(graphi_run_get(e.run, "y", y, sizeof *y * (of[k] == first_row ? COLUMNS : COUNT)));
+            if (y[COLUMNS - 1] != (of[k] == itself ? 2 : 1))
+                fail_msg("kind %d, disabled %s: found %g", k, plain ? "all" : "none", (double)y[COLUMNS - 1]);
+            end(&e);
+            graphi_graph_destroy(g);
+        }
+}
+
 static graphi_value sum(graphi_graph *g, graphi_value p, graphi_value x) { return graphi_add(g, p, x); }
 static graphi_value next(graphi_graph *g, graphi_value p, graphi_value x) { return graphi_assign(g, p, sum(g, p, x)); }
 
@@ -575,6 +604,27 @@ static void fixed_statistics_have_second_gradients(void **state)
     graphi_graph_destroy(g);
 }
 
+/* 1 less 9 times 0.1f: the quotient is below 10, and 10 when it is rounded. */
+static void periods_are_those_that_were_taken(void **state)
+{
+    enum { N = 3 };
+    static const float x[N] = {1, 1, -1}, period[N] = {0.1f, 0.2f, 0.1f}, taken[N] = {9, 4, -10};
+    graphi_graph *g = new_graph();
+    graphi_value in = graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){N}), gradient;
+    graphi_value p = graphi_parameter(g, "p", GRAPHI_F32, 1, (int64_t[]){N}, NULL);
+    check_ok(graphi_gradients(g, graphi_reduce_sum(g, graphi_mod(g, in, p), NULL, 0, 0), 1, &p, &gradient));
+    graphi_output(g, "dp", gradient);
+    struct execution e = execute(g, NULL, x, sizeof x);
+    float found[N];
+    check_ok(graphi_state_set(e.state, "p", period, sizeof period));
+    check_ok(graphi_run_execute(e.run));
+    check_ok(graphi_run_get(e.run, "dp", found, sizeof found));
+    for (int i = 0; i < N; i++)
+        assert_true(found[i] == -taken[i]);
+    end(&e);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -583,6 +633,7 @@ int main(void)
         cmocka_unit_test(zeros_of_an_image_stay_with_it),
         cmocka_unit_test(folding_rounds_as_the_plan_does),
         cmocka_unit_test(outputs_are_of_the_execution),
+        cmocka_unit_test(copies_of_parameters_are_of_the_execution),
         cmocka_unit_test(outputs_are_no_parts),
         cmocka_unit_test(outputs_of_updates_are_of_the_execution),
         cmocka_unit_test(tuning_tells_of_no_nan_of_its_own),
@@ -593,6 +644,7 @@ int main(void)
         cmocka_unit_test(infinities_of_bfloat16_are_found),
         cmocka_unit_test(masks_follow_their_samples),
         cmocka_unit_test(fixed_statistics_have_second_gradients),
+        cmocka_unit_test(periods_are_those_that_were_taken),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -32,9 +32,9 @@ GRAPHI_API graphi_status graphi_run_beside(graphi_run *run, const graphi_plan *p
 /* Copies an input's content in. `bytes` is the exact size at the current symbol values. INVALID naming the input. */
 GRAPHI_API graphi_status graphi_run_set(graphi_run *run, const char *input, const void *data, size_t bytes);
 
-/* Sets a bounded size, 1 .. bound; allocates nothing. Before graphi_run_set of the inputs it affects: where the size
- * grew, execution refuses those that were not set again; where it shrank, their first rows count. INVALID naming the
- * symbol: there is none of that name, or another size. */
+/* Sets a bounded size, 1 .. bound; allocates nothing. Before graphi_run_set of the inputs it affects: where it is larger
+ * than what they were last set to, execution refuses them; where it is smaller, their first rows count. INVALID naming
+ * the symbol: there is none of that name, or another size. */
 GRAPHI_API graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t value);
 
 /* Global index of the first sample of the next batch: random numbers are keyed by it. A sample is what one of a symbol
@@ -56,8 +56,9 @@ GRAPHI_API void graphi_run_set_first_sample(graphi_run *run, uint64_t index);
 GRAPHI_API graphi_status graphi_run_execute(graphi_run *run);
 
 /* Copies an output of the last execution out, whatever was set since. `bytes` is the exact size at the symbol values of
- * that execution. An output that is a parameter which the plan does not update, or a view of one, is read from the
- * state: as it is now. INVALID naming the output, also after an execution that failed midway. */
+ * that execution. An output that is a parameter which the plan does not update is read from the state: as it is now;
+ * what is made of one, a copy or a slice, is of the execution. INVALID naming the output, also after an execution that
+ * failed midway. */
 GRAPHI_API graphi_status graphi_run_get(const graphi_run *run, const char *output, void *data, size_t bytes);
 
 typedef struct graphi_run_info {

@@ -17,21 +17,24 @@
 #include <stdio.h>
 #include <string.h>
 
-/* May the bytes of a value be set, or written by another run, between an execution and graphi_run_get? */
-static bool may_be_set_since(const graphi_graph *graph, int32_t v)
+/* May the bytes of an output be set, or written by another run, between an execution and graphi_run_get? Those of a
+ * parameter without update may where that is what the user asked for, and not what passes made of a copy. */
+static bool may_be_set_since(const graphi_graph *graph, const struct graph_output *output, const graphi_graph *source)
 {
-    const struct value *value = graph_value(graph, v);
+    const struct value *value = graph_value(graph, output->value);
+    if (value->kind == VALUE_PARAMETER && !value->assigned)
+        return graph_value(source, graphi_find(source, output->name))->kind != VALUE_PARAMETER;
     return value->kind == VALUE_INPUT || value->assigns >= 0 || value->assigned;
 }
 
 /* An output that is a parameter with an update is the old content, as for every other reader, one that is the result of
  * the update is what this execution wrote, and one that is an input is what it read, not what was set since: a copy
  * keeps it, of any type. */
-static graphi_status keep_old_outputs(graphi_graph *graph)
+static graphi_status keep_old_outputs(graphi_graph *graph, const graphi_graph *source)
 {
     for (size_t i = 0; i < graph->outputs.count; i++) {
         int32_t v = graph->outputs.data[i].value;
-        if (!may_be_set_since(graph, v))
+        if (!may_be_set_since(graph, &graph->outputs.data[i], source))
             continue;
         const struct value_type type = graph_value(graph, v)->type;
         graphi_attribute shape = {.name = "shape", .type = GRAPHI_INTS, .ints = type.dims, .count = type.rank};
@@ -65,7 +68,7 @@ static graphi_status rewrite(struct compiled *c, const graphi_plan_options *opti
     if (!status)
         status = passes_run(c->graph, &passes_options);
     text_free(&disable);
-    return status ? status : keep_old_outputs(c->graph);
+    return status ? status : keep_old_outputs(c->graph, c->source);
 }
 
 /* --- compiled --- */

@@ -333,9 +333,10 @@ static bool place_view(struct layout *l, int32_t id, struct array_desc *in, stru
     if (!node->kind->view(&call, &view, &offset))
         return false;
     bool is_output = l->output[node->output];
-    if (is_output && c->buffers.data[base.buffer].kind == BUFFER_INPUT)
-        return false; /* an output is of the last execution: the input may be set again before it is read */
-    if (assigned_buffer(c, base.buffer) && (is_output || reader_writes(l, node->output, base.buffer)))
+    const enum buffer_kind kind = c->buffers.data[base.buffer].kind;
+    if (is_output && (kind == BUFFER_INPUT || kind == BUFFER_PARAMETER))
+        return false; /* an output is of the last execution: these may be set again before it is read */
+    if (assigned_buffer(c, base.buffer) && reader_writes(l, node->output, base.buffer))
         return false;
     if (!array_is_dense(&view) && (l->dense[node->output] || is_output || !readers_take(l, node->output, -1)))
         return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions: dimensions are merged into groups of kept and reduced ones. When the innermost group is kept, `cols`
  * results lie side by side and a reduced item is a row added to them; when it is reduced, an item is a contiguous
- * piece that gives one number. Items are cut into leaves by the shape alone. Units of work are (outer kept index,
- * leaf, block of columns).
+ * piece that gives one number. Items are cut into leaves by the groups' sizes alone. Units of work are (outer kept
+ * index, leaf, block of columns).
  *
  * A bounded dimension 0 is a group of its own, so that a call only clips its size; leaves are then those of the bound,
  * the last ones short or empty. Usual sizes: 64 x 512 to 10^6 x 64 summed over rows (bias gradients), 10^6 to one

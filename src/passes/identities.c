@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Algebraic identities that keep every bit (but the sign of a zero): x*1, x/1, x+0, x-0, identity, -(-x), a reshape or
- * transposition that changes nothing, and chains of them made one; one number repeated to an array, as the gradient of
- * a mean is, where the operation would repeat it anyway: beside an argument of the result's shape, and not among the
- * terms of add_n, which are all of one shape; a sum of arrays with borders of zeros that lie beside each other, as the
- * gradient of the gates cut from one product is, which is their concatenation. One sweep in array order, so chains of
- * any length collapse. A rule gives the value that stands for the node's output, or -1. A copy of a parameter stays
- * where a run gives the parameter new content: who reads the copy may come after that. */
+/* Algebraic identities that keep every bit (but the sign of a zero, and the order in which a slice is summed that was
+ * copied before): x*1, x/1, x+0, x-0, identity, -(-x), a reshape or transposition that changes nothing, and chains of
+ * them made one; one number repeated to an array, as the gradient of a mean is, where the operation would repeat it
+ * anyway: beside an argument of the result's shape, and not among the terms of add_n, which are all of one shape; a
+ * sum of arrays with borders of zeros that lie beside each other, as the gradient of the gates cut from one product
+ * is, which is their concatenation. One sweep in array order, so chains of any length collapse. A rule gives the
+ * value that stands for the node's output, or -1. A copy of a parameter stays where a run gives the parameter new
+ * content: who reads the copy may come after that. */
 #include "passes/passes.h"
 
 #include "graph/op.h"
