@@ -245,11 +245,12 @@ static void predictions_count_who_runs_beside(void **state)
         skip();
     check_ok(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g));
     check_ok(graphi_plan_create(g, machine, NULL, &plan));
-    double ms[4][2][2];
+    enum { FACTORS = 6 };
+    double ms[FACTORS][2][2];
     const struct {
         double beside, in_order, moved;
-    } factor[4] = {{1, 1, 1}, {2, 1, 1}, {1, 0.5, 1}, {1, 1, 3}};
-    for (int f = 0; f < 4; f++) {
+    } factor[FACTORS] = {{1, 1, 1}, {2, 1, 1}, {1, 0.5, 1}, {1, 1, 3}, {0.8, 1, 1}, {0.9, 1, 0.9}};
+    for (int f = 0; f < FACTORS; f++) {
         for (int32_t i = 0; i < plan->compiled->curves; i++) {
             plan->curves[i].beside = factor[f].beside;
             plan->curves[i].in_order = factor[f].in_order;
@@ -264,6 +265,7 @@ static void predictions_count_who_runs_beside(void **state)
                                           .width = width};
                 graphi_simulation simulation;
                 check_ok(graphi_plan_simulate(measured, &(graphi_simulate_options){.setting = &setting}, &simulation));
+                assert_true(simulation.makespan_ms >= 0.999 * simulation.lower_bound_ms);
                 ms[f][wide][sequential] = simulation.makespan_ms;
             }
         graphi_plan_destroy(measured);

@@ -155,8 +155,9 @@ static int level_width(const graphi_setting *s)
     return s->width > 0 && !policy_of(s)->own_teams ? s->width : 1;
 }
 
-/* Levels; the critical path at every task's fastest width; the lower bound of a schedule, which leaves what siblings of
- * cores add (SIBLING_YIELD) to the policy that uses them. */
+/* Levels; the critical path at every task's fastest width; the lower bound of a schedule, by times as short as
+ * others that run meanwhile were measured to make them, which leaves what siblings of cores add (SIBLING_YIELD) to the
+ * policy that uses them. */
 void cost_levels(graphi_plan *plan)
 {
     const struct compiled *c = plan->compiled;
@@ -173,9 +174,9 @@ void cost_levels(graphi_plan *plan)
                 after = fmax(after, fastest[c->edges[e]]);
         }
         plan->level[t] = level + (int64_t)curve_ns(curve, width) + 1;
-        work += curve_least_work(curve);
+        work += curve_least_work(curve) * curve_least_factor(curve);
         if (fastest) {
-            fastest[t] = after + curve_least_ns(curve);
+            fastest[t] = after + curve_least_ns(curve) * curve_least_factor(curve);
             longest = fmax(longest, fastest[t]);
         }
     }

@@ -4,6 +4,8 @@
  * policies, hence the bisection: a curve has up to 72 samples. */
 #include "schedule/schedule.h"
 
+#include <math.h>
+
 const char *curve_source_name(graphi_curve_source source)
 {
     static const char *const names[] = {
@@ -97,4 +99,13 @@ double curve_least_work(const struct cost_curve *curve)
         if (curve_sample_ns(curve, i) * curve->width[i] < least)
             least = curve_sample_ns(curve, i) * curve->width[i];
     return least;
+}
+
+double curve_least_factor(const struct cost_curve *curve)
+{
+    double moved = 0;
+    for (int i = 0; i < 2; i++)
+        moved = curve->moved[i] > 0 ? fmin(moved, curve->moved[i] - 1) : moved;
+    const double least = fmin(1, (curve->beside > 0 ? curve->beside : 1) + moved);
+    return fmax(0, curve->in_order > 0 ? fmin(least, curve->in_order) : least);
 }
