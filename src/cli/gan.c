@@ -32,7 +32,7 @@ struct gan {
     float *images, *z;
     int32_t *labels;
     uint64_t step, last_step;
-    FILE *log;
+    struct output_log log;
     struct result *result;
     struct losses mean;
     graphi_status drawn; /* whether pictures could be written */
@@ -103,14 +103,13 @@ static graphi_status gan_open(const struct options *options, struct result *resu
         (status = player_plan(gan, gan->job.plan_loaded ? 0 : seconds, &gan->generator)) != GRAPHI_OK ||
         (status = player_plan(gan, 0, &gan->sampler)) != GRAPHI_OK)
         return status;
-    return training_log(options, "step,epoch,real_loss,fake_loss,generator_loss", gan->step, result, &gan->log,
-                        &logged);
+    return training_log(options, "step,epoch,real_loss,fake_loss,generator_loss", gan->step, &gan->log, &logged);
 }
 
 static void gan_close(struct gan *gan)
 {
-    if (gan->log)
-        fclose(gan->log);
+    if (gan->log.file)
+        fclose(gan->log.file);
     job_close(&gan->generator);
     job_close(&gan->sampler);
     graphi_data_close(gan->data);
@@ -211,10 +210,10 @@ static graphi_status take_stock(struct gan *gan, const struct losses *mean)
     if (!gan->options->quiet)
         fprintf(stderr, "step %llu, epoch %lld: discriminator loss %.4f real, %.4f fake, generator loss %.4f\n",
                 (unsigned long long)gan->step, epoch, mean->real, mean->fake, mean->generator);
-    if (gan->log) {
-        fprintf(gan->log, "%llu,%lld,%.6f,%.6f,%.6f\n", (unsigned long long)gan->step, epoch, mean->real,
+    if (gan->log.file) {
+        fprintf(gan->log.file, "%llu,%lld,%.6f,%.6f,%.6f\n", (unsigned long long)gan->step, epoch, mean->real,
                 mean->fake, mean->generator);
-        fflush(gan->log);
+        output_log_row(&gan->log);
     }
     return write_samples(gan);
 }
@@ -246,7 +245,7 @@ static graphi_status loop(struct gan *gan)
         status = checkpoint_save(&gan->job, gan->data, &gan->mean, false, gan->result);
     if (status == GRAPHI_OK)
         status = gan->drawn;
-    return training_end(&gan->job, gan->log, gan->step, gan->last_step, false, status);
+    return training_end(&gan->job, &gan->log, gan->step, gan->last_step, false, status, gan->result);
 }
 
 static void summarize(struct gan *gan)

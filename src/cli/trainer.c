@@ -65,7 +65,7 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
         logged--;
     snprintf(columns, sizeof columns, "step,epoch,loss,rate,%s_loss,%s", split_word(split), t->job.info.metric);
     if ((status = job_plan(&t->job, tune)) != GRAPHI_OK ||
-        (status = training_log(options, columns, t->step, result, &t->log, &logged)) != GRAPHI_OK)
+        (status = training_log(options, columns, t->step, &t->log, &logged)) != GRAPHI_OK)
         return status;
     t->owes = logged < t->step && (t->owes || validates_at(t, t->step));
     if (options->resume)
@@ -80,8 +80,8 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
 
 void trainer_close(struct trainer *t)
 {
-    if (t->log)
-        fclose(t->log);
+    if (t->log.file)
+        fclose(t->log.file);
     if (t->validates)
         evaluator_close(&t->validation);
     graphi_data_close(t->data);
@@ -136,15 +136,15 @@ static graphi_status validate(struct trainer *t, double loss)
     report_progress(t->job.options->quiet, "%s", "");
     if (!t->job.options->quiet && t->validates)
         tell_score(t, loss, &score);
-    if (t->log) {
-        fprintf(t->log, "%llu,%lld,%.6f,%g,", (unsigned long long)t->step,
+    if (t->log.file) {
+        fprintf(t->log.file, "%llu,%lld,%.6f,%g,", (unsigned long long)t->step,
                 (long long)graphi_data_get_position(t->data).epoch, loss,
                 graphi_schedule_rate(&t->schedule, (int64_t)t->step - 1)); /* of the last step of the row */
         if (t->validates)
-            fprintf(t->log, "%.6f,%.6f\n", score.loss, score.metric);
+            fprintf(t->log.file, "%.6f,%.6f\n", score.loss, score.metric);
         else
-            fputs(",\n", t->log);
-        fflush(t->log); /* a killed run keeps its rows */
+            fputs(",\n", t->log.file);
+        output_log_row(&t->log);
     }
     t->owes = false;
     return GRAPHI_OK;
@@ -211,5 +211,5 @@ graphi_status trainer_run(struct trainer *t)
     if (status == GRAPHI_OK)
         status = checkpoint_save(&t->job, t->data, &t->mean, t->owes, t->result);
     summarize(t);
-    return training_end(&t->job, t->log, t->step, t->last_step, t->owes, status);
+    return training_end(&t->job, &t->log, t->step, t->last_step, t->owes, status, t->result);
 }

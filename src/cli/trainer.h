@@ -15,7 +15,7 @@ struct trainer {
     struct evaluator validation;
     bool validates;
     struct batch batch;
-    FILE *log;
+    struct output_log log;
     uint64_t step, last_step; /* of the state; where to stop */
     bool owes; /* the validation at `step` was stopped, or the log ends before it */
     int64_t validate_every;

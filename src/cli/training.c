@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tool/output.h"
 #include "tool/report.h"
 
 /* Whether a file begins with the line of these columns, or is empty; it is read up to behind that line. */
@@ -95,8 +94,8 @@ static bool forget_after(FILE *log, uint64_t step, uint64_t *last)
     return keep >= 0 && fseek(log, 0, SEEK_END) == 0 && (ftell(log) <= keep || ftruncate(fileno(log), keep) == 0);
 }
 
-graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct result *result,
-                           FILE **log, uint64_t *last)
+graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct output_log *log,
+                           uint64_t *last)
 {
     const char *path = options->log;
     uint64_t row = 0;
@@ -104,31 +103,33 @@ graphi_status training_log(const struct options *options, const char *columns, u
         return GRAPHI_OK;
     struct stat info;
     const bool old = options->resume && stat(path, &info) == 0 && S_ISREG(info.st_mode);
-    *log = fopen(path, old ? "r+" : "w");
-    if (!*log)
+    log->file = fopen(path, old ? "r+" : "w");
+    if (!log->file)
         return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place",
                             strerror(errno));
-    if (old && !is_log(*log, columns))
+    if (old && !is_log(log->file, columns))
         return no_log(path, columns);
-    if (old && !forget_after(*log, step, &row))
+    if (old && !forget_after(log->file, step, &row))
         return report_error(GRAPHI_IO, path,
                             "found that lines behind step %llu cannot be cut off (%s), expected a file that shrinks",
                             (unsigned long long)step, strerror(errno));
-    if (!old || (fseek(*log, 0, SEEK_END) == 0 && ftell(*log) == 0)) {
-        fprintf(*log, "%s\n", columns);
+    if (!old || (fseek(log->file, 0, SEEK_END) == 0 && ftell(log->file) == 0)) {
+        fprintf(log->file, "%s\n", columns);
+        output_log_row(log);
     } else {
         *last = row;
     }
-    result_file(result, path);
     return GRAPHI_OK;
 }
 
-graphi_status training_end(const struct job *job, FILE *log, uint64_t step, uint64_t last, bool owes,
-                           graphi_status status)
+graphi_status training_end(const struct job *job, const struct output_log *log, uint64_t step, uint64_t last,
+                           bool owes, graphi_status status, struct result *result)
 {
     const struct options *o = job->options;
     if (status == GRAPHI_OK)
-        status = output_log(log, o->log);
+        status = output_log_check(log, o->log);
+    if (log->file && !log->error)
+        result_file(result, o->log);
     if (status != GRAPHI_OK)
         return status;
     job_explain_run(o, job->run); /* an error is the last that is said */

@@ -4,6 +4,7 @@
 #define CLI_TRAINING_H
 
 #include "tool/job.h"
+#include "tool/output.h"
 
 #include <math.h>
 
@@ -22,17 +23,17 @@ graphi_status training_check(const struct options *options);
 /* A note where the files have fewer labels than they tell classes apart: one wrong byte makes 256 of 10. */
 void training_note_labels(struct result *result, const graphi_data_info *about);
 
-/* Opens --log and names it in the result: anew, beginning with a line of these columns, or with --resume to go on
- * behind the lines up to `step` (a killed run has written more than its checkpoint knows; IO where they cannot be cut
- * off, INVALID where the file has other columns). `last`: the step of the last of these lines, untouched in a new log.
- * Without --log *log stays as it is. The caller closes it (output_log first: tool/output.h). */
-graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct result *result,
-                           FILE **log, uint64_t *last);
+/* Opens --log: anew, beginning with a line of these columns, or with --resume to go on behind the lines up to `step` (a
+ * killed run has written more than its checkpoint knows; IO where they cannot be cut off, INVALID where the file has
+ * other columns). `last`: the step of the last of these lines, untouched in a new log. Without --log *log stays as it
+ * is. The caller closes it. */
+graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct output_log *log,
+                           uint64_t *last);
 
-/* After the last checkpoint: the log is whole, --explain is answered, Ctrl-C told if it left any work. `owes`: the
- * validation at `step` was stopped; `status`: how it went so far. */
-graphi_status training_end(const struct job *job, FILE *log, uint64_t step, uint64_t last, bool owes,
-                           graphi_status status);
+/* After the last checkpoint: the log is whole and named in the result, --explain is answered, Ctrl-C told if it left
+ * any work. `owes`: the validation at `step` was stopped; `status`: how it went so far. */
+graphi_status training_end(const struct job *job, const struct output_log *log, uint64_t step, uint64_t last,
+                           bool owes, graphi_status status, struct result *result);
 
 /* The last step and the learning rate's schedule: those asked for, otherwise the network's, which the options then say,
  * too. `batches`: of an epoch. */

@@ -71,12 +71,16 @@ void output_abandon(struct output *output)
         unlink(output->temporary);
 }
 
-graphi_status output_log(FILE *log, const char *path)
+void output_log_row(struct output_log *log)
 {
     errno = 0;
-    if (!log || (fflush(log) == 0 && !ferror(log)))
-        return GRAPHI_OK;
-    return refuse(path, errno ? errno : EIO);
+    if ((fflush(log->file) != 0 || ferror(log->file)) && !log->error)
+        log->error = errno ? errno : EIO;
+}
+
+graphi_status output_log_check(const struct output_log *log, const char *path)
+{
+    return log->error ? refuse(path, log->error) : GRAPHI_OK;
 }
 
 bool output_in_place(const char *path)

@@ -25,8 +25,17 @@ graphi_status output_end(struct output *output, bool good);
 void output_abandon(struct output *output);
 
 /* Rows of a log are written as they come; whether all of them arrived is asked after the checkpoint, so that a full
- * disk costs the log alone. `log` may be NULL. Errors: IO, reported. */
-graphi_status output_log(FILE *log, const char *path);
+ * disk costs the log alone. */
+struct output_log {
+    FILE *file; /* NULL: no log */
+    int error;  /* errno of the first row that did not arrive, which the stream forgets; 0: all did */
+};
+
+/* A row is complete: a killed run keeps it. */
+void output_log_row(struct output_log *log);
+
+/* Whether all rows arrived. Errors: IO, reported. */
+graphi_status output_log_check(const struct output_log *log, const char *path);
 
 /* A device or pipe, or standard output: several may write to it. */
 bool output_in_place(const char *path);
