@@ -328,6 +328,10 @@ def test_mistakes_before_data(cli):
     for more, expect in ((["--inputs", "x.npz"], 4), (["--rtol", 1], 4), (["--input", "images"], 2)):
         cli.run(*run, *more, expect=expect)
     assert "x.npy" in cli.run(*run, "--input", "images=x.npy", expect=5).stderr
+    for name in "ab":  # the last one was taken in silence
+        (cli.folder / f"{name}.npy").touch()
+    errors = cli.run(*run, "--input", "images=a.npy", "--input", "images=b.npy", expect=2).stderr
+    assert "found 'images=b.npy', expected one file for 'images': images=a.npy names another" in errors, errors
 
 
 def test_mistakes_before_tuning(cli):

@@ -30,6 +30,13 @@ static bool find_input(const graphi_graph *graph, const char *name, graphi_port 
 
 enum { NAME_BYTES = 256 };
 
+/* The words of two --input name one input. */
+static bool same_name(const char *a, const char *b)
+{
+    const size_t length = (size_t)(strchr(a, '=') - a) + 1;
+    return strncmp(a, b, length) == 0;
+}
+
 graphi_status arrays_check(const struct options *o)
 {
     if (o->later)
@@ -39,6 +46,10 @@ graphi_status arrays_check(const struct options *o)
         const char *word = o->input[i], *equals = strchr(word, '=');
         if (!equals || equals == word || equals - word >= NAME_BYTES)
             return report_usage("--input", word, "NAME=FILE.npy");
+        for (int k = 0; k < i; k++)
+            if (same_name(word, o->input[k]))
+                return report_usage("--input", word, "one file for '%.*s': %s names another", (int)(equals - word),
+                                    word, o->input[k]);
         if (access(equals + 1, R_OK) != 0)
             return report_error(GRAPHI_IO, equals + 1, "found no readable file (%s), expected one", strerror(errno));
     }
