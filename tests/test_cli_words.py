@@ -48,6 +48,19 @@ def test_no_use(cli):
     assert cli.run("run", "--help").stdout.count("machine options") == 1
 
 
+def test_help_lists_what_is_taken(cli):
+    """Help of the commands that train or evaluate listed --training and --inference, that of the demonstration what other networks
+    than PathNet have: all of them were refused whenever they were typed."""
+    listed = {name: set(cli.run(name, "--help").stdout.split()) for name in ("demo", "train", "eval", "run")}
+    modes, networks = ["--training", "--inference"], ["--merged", "--lrn", "--unroll", "--level", "--role", "--bottleneck"]
+    for words, options in ((["train", "ptb"], modes), (["eval", "ptb"], modes), (["demo"], modes + networks)):
+        for option in options:
+            assert option in listed["run"] and option not in listed[words[0]], (words, option)
+            errors = cli.run(*words, option, expect=2).stderr
+            assert f"found '{option}', expected an option that '{words[0]}' has" in errors, errors
+    assert set(networks) <= listed["train"] & listed["eval"]
+
+
 def test_mistyped(cli):
     """What was probably meant is said: who is used to another program's names need not read all of --help."""
     for words, meant in ((["trian", "pathnet"], "trian', expected train, or another of"), (["nothing"], "expected one of"),

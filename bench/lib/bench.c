@@ -10,7 +10,7 @@
 #include <time.h>
 
 const struct command commands[] = {
-    {"bench", "EXPERIMENT [M...]", "one experiment", "gkmpownsb", NULL, NULL},
+    {"bench", "EXPERIMENT [M...]", "one experiment", "gkmpownxisb", NULL, NULL},
     {0},
 };
 

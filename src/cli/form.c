@@ -76,20 +76,10 @@ static graphi_status open_data(const struct options *options, const char *name, 
     return GRAPHI_OK;
 }
 
-static graphi_status check_modes(const struct options *options)
-{
-    if (options->inference || options->training)
-        return report_usage(options->command, options->inference ? "--inference" : "--training",
-                            "neither of the two: train trains, eval evaluates");
-    return GRAPHI_OK;
-}
-
 graphi_status form_with_data(const struct options *options, const char *name, graphi_data_split split,
                              graphi_model_options *model, graphi_data **data)
 {
-    graphi_status status = check_modes(options);
-    if (status == GRAPHI_OK)
-        status = job_model_options(options, model);
+    graphi_status status = job_model_options(options, model);
     return status == GRAPHI_OK ? open_data(options, name, split, model, data) : status;
 }
 
@@ -98,9 +88,7 @@ graphi_status form_trained(const struct options *typed, const char *name, graphi
 {
     struct options options = *typed; /* and what the checkpoint says beside */
     int64_t vocabulary; /* the hash of its words is compared */
-    graphi_status status = check_modes(typed);
-    if (status == GRAPHI_OK)
-        status = checkpoint_options(&options, name, &vocabulary);
+    graphi_status status = checkpoint_options(&options, name, &vocabulary);
     return status == GRAPHI_OK ? form_with_data(&options, name, GRAPHI_TRAIN, model, data) : status;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of options. An argument written a|b|c takes one of these words. The letters of their groups stand below; m:
- * how the cores of k are used; u: what becomes of the data of d; g: of what compiles a network. */
+ * how the cores of k are used; x: what networks other than PathNet have; i: training or inference; l: of text; u: what
+ * becomes of the data of d; g: of what compiles a network. */
 #include "tool/option_table.h"
 
 #include <stddef.h>
@@ -88,16 +89,16 @@ const struct option option_table[] = {
      "default: the size's",
      'n', COUNT, AT(units), 0, 1, 1 << 20},
     {"--unroll", "N", "lstm, phased-lstm, ptb: steps of time in an execution, of text at most 256; default: the size's",
-     'n', COUNT, AT(unroll), 0, 1, 1 << 16},
-    {"--training", NULL, "run: the training step instead of inference", 'n', FLAG, AT(training), 0, 0, 0},
-    {"--inference", NULL, "profile, simulate, bench: inference instead of the training step", 'n', FLAG, AT(inference),
+     'x', COUNT, AT(unroll), 0, 1, 1 << 16},
+    {"--training", NULL, "run: the training step instead of inference", 'i', FLAG, AT(training), 0, 0, 0},
+    {"--inference", NULL, "profile, simulate, bench: inference instead of the training step", 'i', FLAG, AT(inference),
      0, 0, 0},
-    {"--merged", NULL, "gates of a recurrent cell as one product: lstm, phased-lstm", 'n', FLAG, AT(merged), 0, 0, 0},
-    {"--batch-norm", NULL, "googlenet: batch normalization", 'n', FLAG, AT(batch_norm), 0, 0, 0},
-    {"--lrn", NULL, "googlenet: local response normalization", 'n', FLAG, AT(lrn), 0, 0, 0},
-    {"--auxiliary", NULL, "googlenet, inception-v3: auxiliary classifiers", 'n', FLAG, AT(auxiliary), 0, 0, 0},
-    {"--bottleneck", NULL, "resnet20, resnet50: blocks of three convolutions", 'n', FLAG, AT(bottleneck), 0, 0, 0},
-    {"--role", "discriminator|generator|sample", "dcgan: which of its graphs", 'n', TEXT, AT(role), 0, 0, 0},
+    {"--merged", NULL, "gates of a recurrent cell as one product: lstm, phased-lstm", 'x', FLAG, AT(merged), 0, 0, 0},
+    {"--batch-norm", NULL, "googlenet: batch normalization", 'x', FLAG, AT(batch_norm), 0, 0, 0},
+    {"--lrn", NULL, "googlenet: local response normalization", 'x', FLAG, AT(lrn), 0, 0, 0},
+    {"--auxiliary", NULL, "googlenet, inception-v3: auxiliary classifiers", 'x', FLAG, AT(auxiliary), 0, 0, 0},
+    {"--bottleneck", NULL, "resnet20, resnet50: blocks of three convolutions", 'x', FLAG, AT(bottleneck), 0, 0, 0},
+    {"--role", "discriminator|generator|sample", "dcgan: which of its graphs", 'x', TEXT, AT(role), 0, 0, 0},
     {"--checkpoint", "FILE",
      "safetensors file, written at the end, on Ctrl-C and every --every steps; eval, run: read; profile, simulate, "
      "inspect: the network that it is of",
@@ -108,7 +109,7 @@ const struct option option_table[] = {
      'd', TEXT, AT(data), 0, 0, 0},
     {"--classes", "N", "labels of images, 0 to N-1; default: to the highest in the training files", 'd', COUNT,
      AT(classes), 0, 1, 1 << 20},
-    {"--level", "word|character", "of a text", 'd', TEXT, AT(level), 0, 0, 0},
+    {"--level", "word|character", "of a text", 'l', TEXT, AT(level), 0, 0, 0},
     {"--steps", "N", "stop after N training steps; eval: batches of the test split; default: all", 'u', COUNT,
      AT(steps), 0, 1, MANY},
     {"--check-numerics", NULL, "report the first operation that gives NaN or infinity", 'u', FLAG, AT(check_numerics),
@@ -146,6 +147,7 @@ const struct option option_table[] = {
 
 const struct option_group option_groups[] = {
     {'c', "common"}, {'g', NULL}, {'k', "machine"}, {'m', NULL}, {'p', "plan"}, {'o', "timeline"}, {'w', "output"},
-    {'n', "network"}, {'f', "checkpoint"}, {'d', "data"}, {'u', NULL}, {'t', "train"}, {'r', "run"},
-    {'a', "array"}, {'s', "simulate"}, {'b', "bench"}, {'e', "export"}, {'v', "serve"}, {0},
+    {'n', "network"}, {'x', NULL}, {'i', NULL}, {'f', "checkpoint"}, {'d', "data"}, {'l', NULL}, {'u', NULL},
+    {'t', "train"}, {'r', "run"}, {'a', "array"}, {'s', "simulate"}, {'b', "bench"}, {'e', "export"}, {'v', "serve"},
+    {0},
 };
