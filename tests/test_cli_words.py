@@ -67,7 +67,8 @@ def test_mistyped(cli):
                          (["train", "pathnet", "--epoch", 2], "expected --epochs, or another of"),
                          (["train", "pathnet", "--batch-size=3"], "expected --batch, or another of"),
                          (["info", "--device", "cuda"], "expected one of"), (["info", "--epoch"], "expected one of"),
-                         (["train"], "expected a network: lstm, "), (["-"], "expected"), (["train", "pathnet", "--"], "expected one of"),
+                         (["train"], "expected a network: lstm, "), (["inspect", "p.safetensors"], ", ptb, or --checkpoint FILE"),
+                         (["-"], "expected"), (["train", "pathnet", "--"], "expected one of"),
                          (["train", "pathnet", "-e", 3], "expected one of")):
         errors = cli.run(*words, expect=2).stderr
         assert meant in errors, errors

@@ -60,7 +60,7 @@ static graphi_status check_subject(const struct command *command, const char *su
         return GRAPHI_OK;
     if (strcmp(command->subject, "M") == 0)
         return job_network(command->name, subject ? subject : "nothing",
-                           subject || !command->run || command->run == command_train ? "" : ", or --checkpoint FILE");
+                           !command->run || command->run == command_train ? "" : ", or --checkpoint FILE");
     return subject ? GRAPHI_OK : report_usage(command->name, "nothing", "%s", command->subject);
 }
 

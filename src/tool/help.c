@@ -222,7 +222,7 @@ static void man_examples(FILE *out)
         {"graphi train --resume p.safetensors", "goes on bit for bit; nothing is typed again"},
         {"graphi eval pathnet --checkpoint p.safetensors", "loss and accuracy on the test split"},
         {"graphi run pathnet --checkpoint p.safetensors --input images=x.npy --output out",
-         "logits: docs/training.md"},
+         "logits of 64 images; of N with --batch N"},
         {"graphi run phased-lstm --training --timeline step",
          "a picture: step.html, every operation on its executor"},
         {"graphi profile lstm --size medium --tune 20 --explain",
