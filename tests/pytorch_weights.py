@@ -98,6 +98,12 @@ def check_refusals(tool):
             file.write(f"# the second line is wrong\n{line}\n")
         code, _, err = run(sys.executable, tool, "gates.npz", "wrong.map", "wrong.safetensors")
         assert code and "line 2: found" in err and naming in err, f"{line}: found status {code}, {err}, expected line 2 and {naming}"
+    for files, naming in ((("missing.pt", "wrong.map", "wrong.safetensors"), "missing.pt: found that it cannot be read"),  # PyTorch or not
+                          (("gates.npz", "missing.map", "wrong.safetensors"), "missing.map: found that it cannot be read"),
+                          (("gates.npz", "gates.map", "none/out"), "none/out: found that it cannot be written"),
+                          (("gates.npz", "gates.map", "/dev/full"), "/dev/full: found that it cannot be written")):
+        code, _, err = run(sys.executable, tool, *files)
+        assert code and naming in err and "Traceback" not in err, f"{files}: found status {code}, {err}, expected {naming}"
 
 
 def check_files(tool):

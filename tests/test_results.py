@@ -94,9 +94,20 @@ def misplaced(path, argv):
         ([] if told else [f"{path.name}: found neither --json nor --out, expected one"])
 
 
+def check_schema(folder):
+    """A file that is missing, or no JSON, is a line as any other problem is, and keeps nobody from the files behind it."""
+    (folder / "text").write_text("none")
+    (folder / "list").write_text("[1]")
+    done = subprocess.run([sys.executable, schema.__file__, "missing", "text", "list"], cwd=folder, capture_output=True, text=True, timeout=60)
+    told = [line.split(" (")[0] for line in done.stdout.splitlines()]
+    assert told == ["missing: found no readable file", "text: found no JSON", "list: result: found [1], expected an object"], done.stdout
+    assert done.returncode == 1 and not done.stderr, done.stderr
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="graphi-results-") as name:
         folder, readme = Path(name), Path(name) / "README.md"
+        check_schema(folder)
         done = run(folder)
         assert done.returncode == 1 and "found no *.json" in done.stderr and not readme.exists(), done.stderr
         (folder / "first.json").write_text(json.dumps(FIRST))

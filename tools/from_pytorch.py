@@ -16,6 +16,7 @@ PyTorch), a .safetensors file or a NumPy .npz. MAP says what becomes of it, a li
           FORM:I/N     of N equal parts of the first dimension the I-th: a gate (i, f, g, o are 1 to 4 of 4)
 
 Numbers become float32. Within Python: save("out.safetensors", convert(model.state_dict(), open("map")))."""
+import contextlib
 import json
 import re
 import struct
@@ -109,6 +110,8 @@ def read_safetensors(path):
 
 
 def load(path):
+    with open(path, "rb"):  # that it is missing is told before PyTorch may be
+        pass
     if path.endswith(".npz"):
         return dict(np.load(path))
     if path.endswith(".safetensors"):
@@ -126,23 +129,36 @@ def read(path):
         state = load(path)
         next(iter(state.items()), None)
         return state
-    except (OSError, ImportError):
+    except OSError:
         raise
+    except ImportError as error:
+        raise Mistake(f"{path}: found no PyTorch here ({error}), expected it, or weights as .safetensors or .npz") from error
     except Exception as error:  # each format has errors of its own: struct, json, zip, pickle
         raise Mistake(f"{path}: found no weights ({type(error).__name__}: {error}), expected a state_dict that torch.save "
                       "wrote, .safetensors or .npz") from error
+
+
+@contextlib.contextmanager
+def used(path, how):
+    """What the system refuses names the file: an error of a full disk does not by itself."""
+    try:
+        yield
+    except OSError as error:
+        raise Mistake(f"{path}: found that it cannot be {how} ({error.strerror or error}), expected a file that can") from error
 
 
 def main():
     if len(sys.argv) != 4:
         sys.exit(__doc__)
     try:
-        with open(sys.argv[2]) as file:
+        with used(sys.argv[2], "read"), open(sys.argv[2]) as file:
             lines = file.read().splitlines()
-        state = read(sys.argv[1])
+        with used(sys.argv[1], "read"):
+            state = read(sys.argv[1])
         tensors = convert(state, lines)
-        save(sys.argv[3], tensors)
-    except (Mistake, OSError, ImportError) as error:
+        with used(sys.argv[3], "written"):
+            save(sys.argv[3], tensors)
+    except Mistake as error:
         sys.exit(f"from_pytorch: error: {error}")
     for name, tensor in tensors.items():
         print(f"{name} {list(tensor.shape)}")

@@ -119,11 +119,17 @@ def more_problems(result):
     return lines
 
 
+def file_problems(name):
+    try:
+        with open(name, encoding="utf-8") as file:
+            return more_problems(json.load(file))
+    except OSError as error:
+        return [f"found no readable file ({error.strerror}), expected a result"]
+    except ValueError as error:  # of JSON and of UTF-8
+        return [f"found no JSON ({error}), expected a result"]
+
+
 if __name__ == "__main__":
-    wrong = 0
-    for name in sys.argv[1:]:
-        with open(name) as file:
-            for line in more_problems(json.load(file)):
-                print(f"{name}: {line}")
-                wrong = 1
-    sys.exit(wrong)
+    lines = [f"{name}: {line}" for name in sys.argv[1:] for line in file_problems(name)]
+    print(*lines, sep="\n", end="\n" * bool(lines))
+    sys.exit(bool(lines))
