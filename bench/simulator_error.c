@@ -18,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST = 112, PASSES = 9 }; /* 97 settings on 4,096 cores */
+enum { MOST = 13 * GRAPHI_POLICIES, PASSES = 9 }; /* 4,096 cores have 13 splits */
 static double worst;
 static struct {
     const char *what;
@@ -77,34 +77,42 @@ static graphi_status add(struct bench *bench, const struct network *n, struct co
     return status;
 }
 
-/* Every policy; under critical path first both drivers, and executors that join. */
+static bool has_own_widths(graphi_policy policy)
+{
+    return policy >= GRAPHI_POLICY_S1 && policy <= GRAPHI_POLICY_MALLEABLE;
+}
+
+/* On k executors: critical path first under both drivers, and the policies that order or place otherwise; with --quick
+ * and with one executor, where all orders are alike, the first alone. */
+static graphi_status collect_split(struct bench *bench, const struct network *n, struct contender *list, int *count,
+                                   int k)
+{
+    graphi_setting setting = {.policy = GRAPHI_POLICY_CRITICAL_PATH,
+                              .executors = k,
+                              .width = bench->about.cores / k,
+                              .seed = bench->options.seed};
+    graphi_status status = GRAPHI_OK;
+    for (int d = GRAPHI_DRIVER_COMBINING; d >= GRAPHI_DRIVER_DEDICATED && !status; d--) {
+        setting.driver = (graphi_driver)d;
+        status = add(bench, n, list, count, setting);
+    }
+    setting.driver = GRAPHI_DRIVER_COMBINING;
+    for (int p = 0; p < GRAPHI_POLICIES && k > 1 && !bench->options.quick && !status; p++) {
+        setting.policy = (graphi_policy)p;
+        if (p != GRAPHI_POLICY_CRITICAL_PATH && p != GRAPHI_POLICY_SEQUENTIAL && !has_own_widths(setting.policy))
+            status = add(bench, n, list, count, setting);
+    }
+    return status;
+}
+
+/* Every policy; under critical path first executors that join, too. */
 static graphi_status collect(struct bench *bench, const struct network *n, struct contender *list, int *count)
 {
-    static const struct {
-        graphi_policy policy;
-        graphi_driver driver;
-        bool quick; /* also with --quick, and with one executor, where all orders are alike */
-    } splits[] = {{GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING, true},
-                  {GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_DEDICATED, true},
-                  {GRAPHI_POLICY_NAIVE, GRAPHI_DRIVER_COMBINING, false},
-                  {GRAPHI_POLICY_FIFO, GRAPHI_DRIVER_COMBINING, false},
-                  {GRAPHI_POLICY_RANDOM, GRAPHI_DRIVER_COMBINING, false},
-                  {GRAPHI_POLICY_LOCALITY, GRAPHI_DRIVER_COMBINING, false},
-                  {GRAPHI_POLICY_ASYMMETRIC, GRAPHI_DRIVER_COMBINING, false}};
-    static const graphi_policy free_width[] = {GRAPHI_POLICY_S1, GRAPHI_POLICY_S12, GRAPHI_POLICY_S123,
-                                               GRAPHI_POLICY_S1234, GRAPHI_POLICY_MALLEABLE};
     const int cores = bench->about.cores;
     graphi_status status = add(bench, n, list, count,
                                (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = cores});
     for (int k = 1; k <= cores && !status; k *= 2)
-        for (size_t i = 0; i < sizeof splits / sizeof *splits && !status; i++)
-            if (splits[i].quick || (k > 1 && !bench->options.quick))
-                status = add(bench, n, list, count,
-                             (graphi_setting){.policy = splits[i].policy,
-                                              .driver = splits[i].driver,
-                                              .executors = k,
-                                              .width = cores / k,
-                                              .seed = bench->options.seed});
+        status = collect_split(bench, n, list, count, k);
     if (!status)
         status = add(bench, n, list, count,
                      (graphi_setting){.policy = GRAPHI_POLICY_CRITICAL_PATH,
@@ -112,10 +120,10 @@ static graphi_status collect(struct bench *bench, const struct network *n, struc
                                       .executors = cores,
                                       .width = 1,
                                       .join = 1});
-    for (size_t i = 0; i < sizeof free_width / sizeof *free_width && !status; i++)
+    for (int p = GRAPHI_POLICY_S1; has_own_widths((graphi_policy)p) && !status; p++)
         status = add(bench, n, list, count,
                      (graphi_setting){
-                         .policy = free_width[i], .executors = cores, .width = 1, .keep_uniform = -1});
+                         .policy = (graphi_policy)p, .executors = cores, .width = 1, .keep_uniform = -1});
     for (int k = 1; k < cores && !status; k += cores > 2 ? cores - 2 : 1) /* on some of the cores: one, all but one */
         for (int d = GRAPHI_DRIVER_DEDICATED; d <= GRAPHI_DRIVER_COMBINING && !status; d++)
             status = add(bench, n, list, count,
