@@ -176,6 +176,14 @@ static void trained_rate(graphi_graph *g)
     graphi_value weight = graphi_parameter(g, "scale", GRAPHI_F32, 0, NULL, NULL);
     graphi_minimize(g, graphi_mul(g, weight, weight), &(graphi_optimizer){.kind = GRAPHI_ADAM});
 }
+/* What the first one keeps has names that were told as taken. */
+static void minimized_twice(graphi_graph *g)
+{
+    graphi_value loss = loss_of(g);
+    const graphi_optimizer adam = {.kind = GRAPHI_ADAM, .learning_rate = scalar(g)};
+    graphi_minimize(g, loss, &adam);
+    graphi_minimize(g, loss, &adam);
+}
 static void nothing_to_train(graphi_graph *g)
 {
     graphi_minimize(g, graphi_reduce_sum(g, rows(g), NULL, 0, 0),
@@ -297,6 +305,7 @@ static const struct mistake {
     {rate_of_many, "found a learning rate of type float32[<=4,3], expected float32[]"},
     {forgotten_rate,
      "found a learning rate of type float32[<=4,3] (value 0, the graph's first, as where none is given)"},
+    {minimized_twice, "found 'w', which graphi_minimize or graphi_assign updates already, expected none of these"},
     {trained_rate, "found the trained parameter 'scale' as learning rate (value 0,"},
     {body_twice, "found a body that is a region already, expected a graph of its own"},
     {body_of_itself, "found a body that is the graph itself, expected a graph of its own"},

@@ -131,8 +131,8 @@ typedef struct graphi_optimizer {
 
 /* Gradients of `loss` and update nodes for every trainable float32 parameter it depends on. Slots are parameters named
  * "NAME/momentum" and so on, not trainable. Errors as graphi_gradients; INVALID also for no optimizer, for numbers that
- * are none of an optimizer's, for a learning rate that is no float32 scalar or is one of these parameters, and where no
- * trainable parameter is found. */
+ * are none of an optimizer's, for a learning rate that is no float32 scalar or is one of these parameters, where no
+ * trainable parameter is found, and where one is updated already. */
 GRAPHI_API graphi_status graphi_minimize(graphi_graph *graph, graphi_value loss, const graphi_optimizer *optimizer);
 
 /* Marks a parameter that graphi_minimize, when it is called later, must leave alone (running statistics, optimizer

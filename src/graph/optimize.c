@@ -67,6 +67,17 @@ static graphi_value clip_factor(struct update *u, int n, const graphi_value *gra
     return op2(graph, "min", op2(graph, "div", scalar(graph, u->options.clip_norm), norm), scalar(graph, 1));
 }
 
+/* A second update is told as such, not by the names of what the first one keeps. */
+static graphi_status check_fresh(const graphi_graph *graph, int n, const graphi_value *parameter)
+{
+    for (int i = 0; i < n; i++)
+        if (graph_value(graph, parameter[i])->assigned)
+            return fail(GRAPHI_INVALID, "minimize",
+                        "found '%s', which graphi_minimize or graphi_assign updates already, expected none of these",
+                        graph_value(graph, parameter[i])->name);
+    return GRAPHI_OK;
+}
+
 static graphi_value slot(struct update *u, graphi_value parameter, const char *what)
 {
     const struct value *value = graph_value(u->graph, parameter);
@@ -245,6 +256,8 @@ static graphi_status minimize(graphi_graph *graph, graphi_value loss, const grap
                 fail(GRAPHI_INVALID, "minimize", "found no trainable parameter that the loss depends on, expected one");
         if (status == GRAPHI_OK)
             status = check_rate(graph, optimizer->learning_rate, kept, parameter);
+        if (status == GRAPHI_OK)
+            status = check_fresh(graph, kept, parameter);
         if (status == GRAPHI_OK) {
             struct update u = {.graph = graph, .options = *optimizer};
             u.options.beta1 = or_default(optimizer->beta1, 0.9);
