@@ -461,8 +461,8 @@ static void states(void **state)
         refused(graphi_state_get(values, name, w, bytes - 4), GRAPHI_INVALID, "bytes, expected");
         refused(graphi_state_set(values, "u", w, bytes), GRAPHI_INVALID, known[i]);
         refused(graphi_state_set(values, NULL, w, bytes), GRAPHI_INVALID, "parameter '': found no such parameter");
-        refused(graphi_state_set(values, name, NULL, bytes), GRAPHI_INVALID, "found 0 bytes, expected");
-        refused(graphi_state_get(values, name, NULL, bytes), GRAPHI_INVALID, "found 0 bytes, expected");
+        refused(graphi_state_set(values, name, NULL, bytes), GRAPHI_INVALID, "found NULL as data, expected");
+        refused(graphi_state_get(values, name, NULL, bytes), GRAPHI_INVALID, "found NULL as data, expected");
         refused(graphi_state_save(values, "strings", 1, NULL, NULL), GRAPHI_INVALID, "found no text as string 0");
         refused(graphi_state_set(values, name, w, bytes + 4), GRAPHI_INVALID, "bytes, expected");
         check_ok(graphi_state_get(values, name, w, bytes));
@@ -532,7 +532,7 @@ static void runs(void **state)
     refused(graphi_run_set(run, "z", x, sizeof x), GRAPHI_INVALID, "input 'z': found no such input, expected one of x");
     refused(graphi_run_set(run, "x", x, sizeof x - 4), GRAPHI_INVALID, "found 44 bytes, expected 48");
     refused(graphi_run_set(run, NULL, x, sizeof x), GRAPHI_INVALID, "input '': found no such input");
-    refused(graphi_run_set(run, "x", NULL, sizeof x), GRAPHI_INVALID, "found 0 bytes, expected 48");
+    refused(graphi_run_set(run, "x", NULL, sizeof x), GRAPHI_INVALID, "found NULL as data, expected 48 bytes");
     refused(graphi_run_set_symbol(run, NULL, 1), GRAPHI_INVALID, "symbol '': found no such symbol");
     refused(graphi_run_set_symbol(run, "batch", ROWS + 1), GRAPHI_INVALID, "found size 5, expected 1 to 4");
     refused(graphi_run_set_symbol(run, "batch", 0), GRAPHI_INVALID, "found size 0, expected 1 to 4");
@@ -548,7 +548,7 @@ static void runs(void **state)
     refused(graphi_run_get(run, "x", y, sizeof y), GRAPHI_INVALID,
             "output 'x': found no such output, expected one of y");
     refused(graphi_run_get(run, "y", y, sizeof y + 4), GRAPHI_INVALID, "found 36 bytes, expected 32");
-    refused(graphi_run_get(run, "y", NULL, sizeof y), GRAPHI_INVALID, "found 0 bytes, expected 32");
+    refused(graphi_run_get(run, "y", NULL, sizeof y), GRAPHI_INVALID, "found NULL as data, expected 32 bytes");
     refused(graphi_run_get(run, NULL, y, sizeof y), GRAPHI_INVALID, "output '': found no such output");
     check_ok(graphi_run_get(run, "y", y, sizeof y));
     graphi_run_destroy(run);

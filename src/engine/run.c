@@ -302,6 +302,16 @@ static graphi_status fail_port(const char *where, const char *what, const struct
     return fail(GRAPHI_INVALID, where, "found no such %s, expected %s", what, expected_text(&names));
 }
 
+/* What the caller gives, or gives room for. */
+static graphi_status check_bytes(const char *where, const void *data, size_t bytes, size_t expected)
+{
+    if (bytes && !data)
+        return fail(GRAPHI_INVALID, where, "found NULL as data, expected %zu bytes", expected);
+    if (bytes != expected)
+        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, expected);
+    return GRAPHI_OK;
+}
+
 graphi_status graphi_run_set(graphi_run *run, const char *input, const void *data, size_t bytes)
 {
     const struct compiled *c = run->plan->compiled;
@@ -313,8 +323,7 @@ graphi_status graphi_run_set(graphi_run *run, const char *input, const void *dat
         return fail_port(where, "input", c->inputs.data, c->inputs.count);
     int32_t value = c->inputs.data[i].value;
     size_t expected = run_actual(run, &graph_value(c->graph, value)->type);
-    if (bytes != expected || (bytes && !data))
-        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", data ? bytes : 0, expected);
+    TRY(check_bytes(where, data, bytes, expected));
     memcpy(run_address(run, c->place[value].buffer, 0), data, bytes);
     run->fed[i] = bytes;
     return GRAPHI_OK;
@@ -364,8 +373,7 @@ graphi_status graphi_run_get(const graphi_run *run, const char *output, void *da
         return fail_port(where, "output", c->outputs.data, c->outputs.count);
     const struct place *place = &c->place[c->outputs.data[i].value];
     size_t expected = bytes_at(run, &graph_value(c->graph, c->outputs.data[i].value)->type, run->executed_symbol);
-    if (bytes != expected || (bytes && !data))
-        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", data ? bytes : 0, expected);
+    TRY(check_bytes(where, data, bytes, expected));
     memcpy(data, run_address(run, place->buffer, place->offset), bytes);
     return GRAPHI_OK;
 }

@@ -302,8 +302,10 @@ static graphi_status find_parameter(const graphi_state *state, const char *name,
             expect_name(&names, state->parameters.data[i]->name);
         return fail(GRAPHI_INVALID, where, "found no such parameter in the state, expected %s", expected_text(&names));
     }
-    if (parameter->bytes != bytes || (bytes && !data))
-        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", data ? bytes : 0, parameter->bytes);
+    if (bytes && !data)
+        return fail(GRAPHI_INVALID, where, "found NULL as data, expected %zu bytes", parameter->bytes);
+    if (parameter->bytes != bytes)
+        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, parameter->bytes);
     *out = parameter;
     return GRAPHI_OK;
 }
