@@ -391,8 +391,13 @@ static void plans(void **state)
         {{.streaming = (graphi_streaming)9}, GRAPHI_INVALID, "found 9 as streaming"},
         {{.precision = GRAPHI_I32}, GRAPHI_INVALID, "found int32 as precision, expected float32 or bfloat16"},
         {{.precision = (graphi_dtype)1000000}, GRAPHI_INVALID, "found no element type as precision"},
-        {{.conv_error = NAN}, GRAPHI_INVALID, "found an error budget of nan"},
-        {{.arena_target = -1}, GRAPHI_INVALID, "an arena of -1 bytes, expected neither below 0"},
+        {{.conv_error = NAN}, GRAPHI_INVALID, "found nan as conv_error, expected 0 or 1 to 1e6"},
+        {{.conv_error = 0.5}, GRAPHI_INVALID, "found 0.5 as conv_error"},
+        {{.conv_error = 2e6}, GRAPHI_INVALID, "found 2e+06 as conv_error"},
+        {{.arena_target = -1}, GRAPHI_INVALID, "found -1 as arena_target, expected 0 or more bytes"},
+        {{.outputs = "y, z"}, GRAPHI_INVALID, "found 'z', expected names of outputs of the graph"},
+        {{.outputs = ""}, GRAPHI_INVALID, "found '', expected names of outputs"}, /* nothing would be computed */
+        {{.outputs = " , "}, GRAPHI_INVALID, "found ' , ', expected names"},
         {{.disable = "nothing"}, GRAPHI_USAGE, "found 'nothing', expected all, none, dead, norm,"},
         {{.setting = {.executors = 1000, .width = 1000}}, GRAPHI_USAGE, "found 1000 executors x 1000 threads"},
     };
@@ -402,6 +407,19 @@ static void plans(void **state)
         refused(graphi_plan_create(g, machine, &cases[i].options, &plan), cases[i].status, cases[i].message);
         assert_null(plan);
     }
+    graphi_graph_destroy(g);
+}
+
+/* Passes could be listed with blanks, outputs could not. */
+static void blanks_in_lists(void **state)
+{
+    (void)state;
+    graphi_graph *g = network("w", 2);
+    const graphi_plan_options spaced = {.outputs = " y , a z", .disable = "fusion, cse"};
+    graphi_plan *plan;
+    graphi_output(g, "a z", graphi_tanh(g, graphi_find(g, "y")));
+    check_ok(graphi_plan_create(g, machine, &spaced, &plan));
+    graphi_plan_destroy(plan);
     graphi_graph_destroy(g);
 }
 
@@ -585,6 +603,7 @@ int main(void)
         cmocka_unit_test(graphs),
         cmocka_unit_test(regions_are_closed),
         cmocka_unit_test(plans),
+        cmocka_unit_test(blanks_in_lists),
         cmocka_unit_test(no_paths),
         cmocka_unit_test(states),
         cmocka_unit_test(some_names_are_told),

@@ -89,17 +89,19 @@ typedef struct graphi_plan_options {
      * UNSUPPORTED when missing. */
     const char *isa;
     graphi_dtype precision; /* of GEMM and convolution multiplicands: F32 (zero) or BF16 */
-    /* Most that fast convolutions may err, in errors of the direct algorithm (docs/kernels.md); 0: the default, 4; 8
-     * with bfloat16: 4 leaves 3x3 convolutions a third slower. */
+    /* Most that fast convolutions may err, in errors of the direct algorithm (docs/kernels.md), 1 (that one alone) to
+     * 1e6; 0: the default, 4; 8 with bfloat16: 4 leaves 3x3 convolutions a third slower. */
     double conv_error;
     /* Tuning also tries forms that round otherwise (docs/profiler.md), and stored ones may be loaded. It compiles them
      * from the graph, so nobody adds to it meanwhile; it tries none where something was added since. */
     bool allow_rounding;
     graphi_streaming streaming; /* of which results: types.h */
     bool check_numerics;        /* every run checks each operation's results for NaN and infinities */
-    /* Passes switched off, "fusion,cse" or "all"; "+merge" switches on; graphi_pass_at names them. */
+    /* Passes switched off, "fusion,cse" or "all"; "+merge" switches on; graphi_pass_at names them. Here and in
+     * `outputs` blanks may stand beside a comma. */
     const char *disable;
-    const char *outputs; /* only these outputs are computed, "loss,logits"; NULL: all outputs and all updates */
+    /* Only these outputs are computed, "loss,logits", at least one; NULL: all outputs and all updates. */
+    const char *outputs;
     bool no_updates;     /* with `outputs` NULL: leave out parameter updates */
     /* Bytes; 0: 1.15 times the sequential live maximum, less where that costs no time, more where branches would wait
      * for each other's bytes. */

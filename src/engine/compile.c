@@ -442,10 +442,12 @@ graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *mach
     if (options->precision != GRAPHI_F32 && options->precision != GRAPHI_BF16)
         return fail(GRAPHI_INVALID, "plan options", "found %s as precision, expected float32 or bfloat16",
                     graphi_dtype_name(options->precision));
-    if (!(options->conv_error >= 0) || options->arena_target < 0)
-        return fail(GRAPHI_INVALID, "plan options",
-                    "found an error budget of %g and an arena of %lld bytes, expected neither below 0",
-                    options->conv_error, (long long)options->arena_target);
+    if (options->conv_error != 0 && !(options->conv_error >= 1 && options->conv_error <= 1e6))
+        return fail(GRAPHI_INVALID, "plan options", "found %g as conv_error, expected 0 or 1 to 1e6",
+                    options->conv_error);
+    if (options->arena_target < 0)
+        return fail(GRAPHI_INVALID, "plan options", "found %lld as arena_target, expected 0 or more bytes",
+                    (long long)options->arena_target);
     struct float_mode mode = float_mode_enter(); /* constants are folded and packed here */
     graphi_status status = compiled_create(graph, machine, options, rounding, &compiled);
     if (!status) {

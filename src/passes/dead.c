@@ -42,30 +42,49 @@ graphi_status pass_dead(graphi_graph *graph, const struct pass_options *options)
     return graph_compact(graph);
 }
 
+/* The length of the next name of a list, 0 after the last; `list` moves behind it. Blanks are part of a name only
+ * within it. */
+static size_t next_name(const char **list, const char **name)
+{
+    *list += strspn(*list, ", ");
+    *name = *list;
+    size_t size = strcspn(*list, ",");
+    *list += size;
+    while (size && (*name)[size - 1] == ' ')
+        size--;
+    return size;
+}
+
+static bool is_name(const char *name, const char *word, size_t size)
+{
+    return strlen(name) == size && strncmp(name, word, size) == 0;
+}
+
 static bool listed(const char *list, const char *name)
 {
-    size_t size = strlen(name);
-    for (const char *at = list; at; at = strchr(at, ',')) {
-        at += *at == ',';
-        if (strncmp(at, name, size) == 0 && (at[size] == 0 || at[size] == ','))
+    const char *word;
+    for (size_t size; (size = next_name(&list, &word));)
+        if (is_name(name, word, size))
             return true;
-    }
     return false;
+}
+
+static graphi_status no_outputs(const char *word, size_t size)
+{
+    return fail(GRAPHI_INVALID, "outputs", "found '%.*s', expected names of outputs of the graph", (int)size, word);
 }
 
 static graphi_status check_names(const graphi_graph *graph, const char *list)
 {
-    for (const char *at = list; *at;) {
-        size_t size = strcspn(at, ",");
-        bool known = size == 0;
+    const char *rest = list, *word;
+    for (size_t size; (size = next_name(&rest, &word));) {
+        bool known = false;
         for (size_t i = 0; i < graph->outputs.count; i++)
-            known |= strlen(graph->outputs.data[i].name) == size && strncmp(graph->outputs.data[i].name, at, size) == 0;
+            known |= is_name(graph->outputs.data[i].name, word, size);
         if (!known)
-            return fail(GRAPHI_INVALID, "outputs", "found '%.*s', expected names of outputs of the graph", (int)size,
-                        at);
-        at += size + (at[size] == ',');
+            return no_outputs(word, size);
     }
-    return GRAPHI_OK;
+    return list[strspn(list, ", ")] ? GRAPHI_OK : no_outputs(list, strlen(list));
 }
 
 graphi_status passes_select(graphi_graph *graph, const char *outputs, bool updates)

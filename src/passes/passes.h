@@ -37,7 +37,7 @@ bool pass_enabled(const struct pass *pass, const char *disable);
 graphi_status passes_run(graphi_graph *graph, const struct pass_options *options);
 
 /* Before passes_run: keeps only these outputs ("loss,logits"; NULL: all), and drops parameter updates unless `updates`.
- * INVALID naming an output that does not exist. */
+ * INVALID naming an output that does not exist, and for a list without a name. */
 graphi_status passes_select(graphi_graph *graph, const char *outputs, bool updates);
 
 graphi_status pass_inline(graphi_graph *graph, const struct pass_options *options);
