@@ -32,9 +32,9 @@ GRAPHI_API graphi_status graphi_run_beside(graphi_run *run, const graphi_plan *p
 /* Copies an input's content in. `bytes` is the exact size at the current symbol values. INVALID naming the input. */
 GRAPHI_API graphi_status graphi_run_set(graphi_run *run, const char *input, const void *data, size_t bytes);
 
-/* Sets a bounded size, 1 .. bound; allocates nothing. Before graphi_run_set of the inputs it affects: where it is larger
- * than what they were last set to, execution refuses them; where it is smaller, their first rows count. INVALID naming
- * the symbol: there is none of that name, or another size. */
+/* Sets a bounded size, 1 .. bound; allocates nothing. Before graphi_run_set of the inputs it affects: where it is
+ * larger than what they were last set to, execution refuses them; where it is smaller, their first rows count. INVALID
+ * naming the symbol: there is none of that name, or another size. */
 GRAPHI_API graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t value);
 
 /* Global index of the first sample of the next batch: random numbers are keyed by it. A sample is what one of a symbol

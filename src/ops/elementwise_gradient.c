@@ -134,8 +134,8 @@ RULE(pow)
     GIVE(1, OP3("select", OP1("step", A),
                 OP2("mul", OP2("mul", G, Y), OP1("log", OP3("select", OP1("step", A), A, NUMBER(1)))), NUMBER(0)));
 }
-/* The periods that were taken away, from the result: of a quotient just below a whole number the division gives one more
- * than it has. */
+/* The periods that were taken away, from the result: of a quotient just below a whole number the division gives one
+ * more than it has. */
 RULE(mod)
 {
     const graphi_value periods = OP1("floor", OP2("add", OP2("div", OP2("sub", A, Y), B), NUMBER(0.5f)));
