@@ -161,6 +161,7 @@ def test_plan_origin(cli):
     evaluation = ["eval", "pathnet", "--data", cli.folder / "images", *small, "--checkpoint", checkpoint]
     for command in (["run", "pathnet", *small], ["run", "pathnet", *small, "--training", "--disable", "fusion,+merge", "--conv-error", 1.5],
                     ["run", "pathnet", *small, "--task", "real", "--cores", 1], ["run", "pathnet", *small, "--checkpoint", checkpoint],
+                    ["run", "lstm", "--batch", 2, "--unroll", 2, "--merged"],
                     ["simulate", "pathnet", *small, "--inference"], evaluation):
         words = command if command[0] == "simulate" else [*command, "--steps" if command[0] == "eval" else "--repeat", 1]
         if command[0] == "simulate":

@@ -404,6 +404,7 @@ static struct program written(const char *text)
             w++;
         const int arity = program_op_arity(words[w].op);
         depth -= arity;
+        assert_true(depth >= 0);
         p.code[p.instructions] = (struct program_instruction){words[w].op, stack[depth], -1, -1, 0};
         if (arity > 1)
             p.code[p.instructions].b = stack[depth + 1];
@@ -411,26 +412,31 @@ static struct program written(const char *text)
             p.code[p.instructions].c = stack[depth + 2];
         stack[depth++] = (int16_t)(p.inputs + p.instructions++);
     }
+    assert_int_equal(depth, 1);
     p.output[0] = stack[0];
     return p;
 }
 
+/* Operands of every kind in turn, and all full: rows of one vector, of several and with a rest. */
 static void check_steps(const char *text, int steps)
 {
-    enum { N = 300, MOST = 5 };
-    static float x[MOST][N], y[N];
+    enum { N = 300, MOST = 5, ROWS = 3, LD = N + 5, KINDS = 4 };
+    static float x[MOST][ROWS * LD], y[ROWS * LD];
     const struct program p = written(text);
-    struct program_operand in[MOST], out = full(y, N);
-    for (int k = 0; k < MOST; k++) {
-        in[k] = full(x[k], N);
-        for (int i = 0; i < N; i++)
+    struct program_operand in[MOST], out = full(y, LD);
+    for (int k = 0; k < MOST; k++)
+        for (int i = 0; i < ROWS * LD; i++)
             x[k][i] = dice(20) ? dice_float() : specials[dice(SPECIALS)];
-    }
     for (int isa = 0; isa <= (int)isa_detect(); isa++) {
         if (prepared(&p, isa).steps != steps)
             fail_msg("%s: %d steps, expected %d", text, prepared(&p, isa).steps, steps);
-        for (int cols = 1; cols <= N; cols += cols < 40 ? 1 : N - 40)
-            check_program(&p, isa, in, &out, 1, cols);
+        for (int kind = 0; kind <= KINDS; kind++)
+            for (int cols = 1; cols <= N; cols += cols < 40 ? 1 : N - 40) {
+                for (int k = 0; k < MOST; k++)
+                    in[k] = (struct program_operand){
+                        x[k], LD, kind < KINDS ? (enum program_broadcast)((k + kind) % KINDS) : PROGRAM_FULL};
+                check_program(&p, isa, in, &out, 1 + cols % ROWS, cols);
+            }
     }
 }
 
@@ -448,13 +454,13 @@ static void fused_steps_round_like_single_ones(void **state)
         /* signs, floors, tanh, roots */
         "abn+", "anb+", "abn-", "bbf-", "abf-", "atb*", "bat*", "avb+", "bav+", "abvc+/", "eabvc+/d*-", "edabvc+/*-",
         /* slopes of tanh and sigmoid */
-        "abcq-*", "bcq-a*", "ad*bcq-*", "aq*", "abcq-*d+", "dabcq-*+", "ad*bcq-*e+", "ead*bcq-*+", "abc-c**", "bc-c*a*",
-        "ad*bc-c**", "adq*"};
+        "abcq-*", "bcq-a*", "ad*bcq-*", "aqbcq-*", "abcq-*d+", "dabcq-*+", "ad*bcq-*e+", "ead*bcq-*+", "abc-c**",
+        "bc-c*a*", "ad*bc-c**", "aqbc-c**"};
     for (size_t i = 0; i < sizeof one_step / sizeof *one_step; i++)
         check_steps(one_step[i], 1);
-    check_steps("avb+c/", 2);     /* the root is divided */
+    check_steps("avb+c/", 2);    /* the root is divided */
     check_steps("abcd*-*", 2);   /* not a square */
-    check_steps("ab*ab*+c+", 2);  /* sums of sums have no step */
+    check_steps("ab*ab*+c+", 2); /* nothing is added to two products */
     check_steps("ab+c+d+e+a+", 2);
 }
 

@@ -18,7 +18,8 @@ typedef struct graphi_simulation {
     double mean_corunning;  /* operations running side by side, averaged over events */
     double host_ns_per_op;  /* what the simulation itself cost: computing time of this thread */
     uint64_t decisions;     /* hash of every decision in order */
-    double widths_bound_ms; /* malleable: no schedule in which every operation has one width is shorter; 0: not known */
+    double widths_bound_ms; /* malleable: no schedule in which every operation has one width is shorter, but for the
+                               sequential one, whose operands were just written; 0: not known */
     /* Real time that placing operations took, all steps together (from the first and one in 16 of the others): the
      * policy's own cost. */
     double deciding_ms;
@@ -32,7 +33,7 @@ typedef struct graphi_simulate_options {
     const graphi_setting *setting; /* these two as in graphi_plan_change */
     const graphi_machine *machine;
     /* Decisions follow the curves of the plan, but time passes by those of this one, of the same compiled graph for the
-     * same machine: what a schedule directed by a model's predictions takes. */
+     * same machine (`machine`, if given): what a schedule directed by a model's predictions takes. */
     const graphi_plan *truth;
     const char *timeline; /* PREFIX.json and PREFIX.html are written; NULL: neither */
 } graphi_simulate_options;

@@ -155,33 +155,56 @@ static int level_width(const graphi_setting *s)
     return s->width > 0 && !policy_of(s)->own_teams ? s->width : 1;
 }
 
-/* Levels; the critical path at every task's fastest width; the lower bound of a schedule, by times as short as
- * others that run meanwhile were measured to make them, which leaves what siblings of cores add (SIBLING_YIELD) to the
- * policy that uses them. */
+/* By times as short as circumstances were measured to make them. */
+enum times { ALONE, TOGETHER, IN_ORDER, TIMES };
+
+static double factor(const struct cost_curve *curve, enum times times)
+{
+    return times == ALONE ? 1 : curve_least_factor(curve, times == IN_ORDER);
+}
+
+/* The longest path at every task's fastest width, and the least work. */
+static void add_task(const graphi_plan *plan, int32_t task, enum times times, double *fastest, double *longest,
+                     double *work)
+{
+    const struct compiled *c = plan->compiled;
+    const struct cost_curve *curve = &plan->curves[c->curve_of[task]];
+    double after = 0;
+    *work += curve_least_work(curve) * factor(curve, times);
+    for (int32_t e = c->edges_begin[task]; fastest && e < c->edges_begin[task + 1]; e++)
+        after = fmax(after, fastest[c->edges[e]]);
+    if (fastest) /* no memory: the work tells alone */
+        fastest[task] = after + curve_least_ns(curve) * factor(curve, times);
+    *longest = fastest ? fmax(*longest, fastest[task]) : 0;
+}
+
+/* The critical path, the work, and the lower bound of a schedule, which leaves what siblings of cores add
+ * (SIBLING_YIELD) to the policy that uses them. One in array order, where operands were just written, is one alone. */
+static void cost_bounds(graphi_plan *plan)
+{
+    const int32_t tasks = plan->compiled->tasks;
+    double longest[TIMES] = {0}, work[TIMES] = {0}, bound[TIMES];
+    double *fastest = mem_zalloc_array((size_t)tasks + 1, sizeof *fastest);
+    for (int times = ALONE; times < TIMES; times++) {
+        for (int32_t t = tasks - 1; t >= 0; t--)
+            add_task(plan, t, (enum times)times, fastest, &longest[times], &work[times]);
+        bound[times] = fmax(longest[times], work[times] / plan->machine->cores);
+    }
+    mem_free(fastest);
+    plan->critical_path_ns = longest[ALONE];
+    plan->work_ns = work[ALONE];
+    plan->lower_bound_ns = fmin(bound[TOGETHER], bound[IN_ORDER]);
+}
+
 void cost_levels(graphi_plan *plan)
 {
     const struct compiled *c = plan->compiled;
-    double work = 0, longest = 0;
     const int width = level_width(&plan->setting);
-    double *fastest = mem_alloc(sizeof *fastest * ((size_t)c->tasks + 1));
     for (int32_t t = c->tasks - 1; t >= 0; t--) {
-        const struct cost_curve *curve = &plan->curves[c->curve_of[t]];
-        double after = 0;
         int64_t level = 0;
-        for (int32_t e = c->edges_begin[t]; e < c->edges_begin[t + 1]; e++) {
+        for (int32_t e = c->edges_begin[t]; e < c->edges_begin[t + 1]; e++)
             level = plan->level[c->edges[e]] > level ? plan->level[c->edges[e]] : level;
-            if (fastest)
-                after = fmax(after, fastest[c->edges[e]]);
-        }
-        plan->level[t] = level + (int64_t)curve_ns(curve, width) + 1;
-        work += curve_least_work(curve) * curve_least_factor(curve);
-        if (fastest) {
-            fastest[t] = after + curve_least_ns(curve) * curve_least_factor(curve);
-            longest = fmax(longest, fastest[t]);
-        }
+        plan->level[t] = level + (int64_t)curve_ns(&plan->curves[c->curve_of[t]], width) + 1;
     }
-    mem_free(fastest);
-    plan->critical_path_ns = longest;
-    plan->work_ns = work;
-    plan->lower_bound_ns = fmax(longest, work / plan->machine->cores);
+    cost_bounds(plan);
 }

@@ -9,11 +9,11 @@
 /* REFUSED when the set (NULL: fits) is for another machine. */
 graphi_status curve_set_fits(const graphi_curves *known, const graphi_machine *machine);
 
+/* As curve_set_fits; INVALID also where it has nothing by `model` (NULL: nothing more is asked). */
+graphi_status curve_set_check(const graphi_curves *known, const graphi_machine *machine, const char *model);
+
 /* How many curves the set holds. */
 int64_t curve_set_count(const graphi_curves *known);
-
-/* The same; INVALID when it has nothing by `model` (NULL: measured). */
-graphi_status curve_set_check(const graphi_curves *known, const graphi_machine *machine, const char *model);
 
 /* The class's curve by the model (NULL: measured) in place of `curve`; false where the set has none. */
 bool curve_set_replace(const graphi_curves *known, uint64_t key, const char *model, struct cost_curve *curve);

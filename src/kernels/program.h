@@ -106,7 +106,7 @@ struct program_code {
     struct program program;
     enum isa isa;
     bool stream;
-    int steps, slots;                     /* live instructions, then a copy for each output that needs one */
+    int steps, slots; /* live instructions, joined where rules do, then a copy for each output that needs one */
     int16_t last_use[PROGRAM_MAX_INPUTS]; /* last step that reads the input; -1: none */
     struct program_step step[PROGRAM_MAX_INSTRUCTIONS + PROGRAM_MAX_OUTPUTS];
     void (*run)(const struct program_code *code, const struct program_operand *inputs,

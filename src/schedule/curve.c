@@ -101,11 +101,12 @@ double curve_least_work(const struct cost_curve *curve)
     return least;
 }
 
-double curve_least_factor(const struct cost_curve *curve)
+double curve_least_factor(const struct cost_curve *curve, bool in_order)
 {
     double moved = 0;
+    if (in_order && curve->in_order > 0)
+        return fmin(1, curve->in_order);
     for (int i = 0; i < 2; i++)
         moved = curve->moved[i] > 0 ? fmin(moved, curve->moved[i] - 1) : moved;
-    const double least = fmin(1, (curve->beside > 0 ? curve->beside : 1) + moved);
-    return fmax(0, curve->in_order > 0 ? fmin(least, curve->in_order) : least);
+    return curve->beside > 0 ? fmax(0, fmin(1, curve->beside + moved)) : 1;
 }

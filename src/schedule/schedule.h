@@ -56,8 +56,8 @@ bool curve_extrapolates(const struct cost_curve *curve, int width, bool spread);
 double curve_sample_ns(const struct cost_curve *curve, int sample);
 double curve_least_ns(const struct cost_curve *curve);   /* min over p of t(p) */
 double curve_least_work(const struct cost_curve *curve); /* min over p of p * t(p), ns */
-/* The least that who runs beside, the order and who ran before make of such a time; at most 1. */
-double curve_least_factor(const struct cost_curve *curve);
+/* The least that who runs beside and who ran before make of such a time, or array order does; at most 1. */
+double curve_least_factor(const struct cost_curve *curve, bool in_order);
 
 /* Widths and order decided before the run, for the malleable policy (allot.c). While the best ready task waits for
  * workers: `fill` tells what else starts: nothing, what will have ended by the time it can start, or anything that

@@ -8,13 +8,12 @@
 
 #include "tool/option_value.h"
 
-/* What a graph, its machine or its compiled form depends on beside the options of the network; of these --task and
- * --inference are taken for granted by commands, and the job tells them. */
+/* What a graph, its machine or its compiled form depends on beside the options of the network; of these --task is taken
+ * for granted by commands, and the job tells it. */
 static const char *const asked[] = {
     "--checkpoint", "--data", "--classes", "--level", "--cores", "--precision",
     "--isa", "--allow-rounding", "--conv-error", "--disable", "--streaming",
 };
-static const char *const granted[] = {"--task", "--training", "--inference"};
 
 static bool among(const char *const *names, size_t count, const char *name)
 {
@@ -26,8 +25,8 @@ static bool among(const char *const *names, size_t count, const char *name)
 
 static bool is_asked(const struct option *option)
 {
-    return option->group == 'n' ? !among(granted, sizeof granted / sizeof *granted, option->name)
-                                : among(asked, sizeof asked / sizeof *asked, option->name);
+    return option->group == 'n' || option->group == 'x' ? strcmp(option->name, "--task") != 0
+                                                        : among(asked, sizeof asked / sizeof *asked, option->name);
 }
 
 struct line {

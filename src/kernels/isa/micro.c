@@ -121,9 +121,6 @@ static inline vector_mask first_lanes(int count)
 }
 #endif
 
-/* STEPS_A_TURN: branches of a long loop push all others out of what the processor remembers of them, and those behind
- * it are then foretold wrongly. */
-
 /* Rows of B that are asked for ahead where they are apart in memory (an unpacked B): hardware follows only dense ones.
  * A prefetch past the end reads nothing. */
 enum { B_AHEAD = 8, LINE = 64 };
@@ -283,7 +280,7 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
         int64_t ldb = call->ldb * 4, step = call->step_stride * 4;
         int64_t steps = steps_of(call, i), at = 0;
         if (asks == SPACED) {
-            const int64_t part = ASKERS - (call->m - row) / mr;
+            const int64_t part = ASKERS - (call->m - row) / mr; /* 0 .. 3: so many blocks have at least 4 rows */
             const int64_t beside = col + nv * LANES;
             const char *soon = beside < call->n ? b + nv * sizeof(vector) : (const char *)call->soon_b[i];
             soon += part * steps / ASKERS * ldb;
@@ -302,6 +299,8 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
         const char *soon_a = soon_at(call->soon_a, i, a[0], row / mr, call->m * 4 / LINE), *now = call->b[i];
         const int64_t soon_b = soon_at(call->soon_b, i, now, row / mr, nv * (int)sizeof(vector) / LINE) - now;
         const int64_t ahead = ldb > (int64_t)sizeof(vector) * nv ? B_AHEAD * ldb : 0;
+        /* Several steps a turn before AVX-512: branches of a long loop push all others out of what the processor
+         * remembers of them, and those behind it are then foretold wrongly. */
 #pragma GCC unroll STEPS_A_TURN
         for (; steps > 0; steps--) {
             if (asks && nv > 1) { /* one vector a row leaves no room for them beside its loads: a fifth of its speed */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The executor of element-wise programs, compiled once per instruction set.
  *
- * A region is cut into blocks small enough that all intermediates of a block stay in L1; each instruction is one call
- * through a table that runs over the whole block. Every operand of an instruction is a `view`: a step of 0 between
+ * A region is cut into blocks small enough that all intermediates of a block stay in L1; each step is one call
+ * through a table that runs over the whole block. Every operand of a step is a `view`: a step of 0 between
  * vectors repeats one vector (scalars, one value a row), a row stride of 0 repeats a row. So inputs are read in place,
  * whatever their broadcast, and narrow regions take several rows a block; where rows are so short that their ends cost
  * more than their elements, a dense region becomes one long row, its row operands repeated. The instruction that
