@@ -225,6 +225,7 @@ static void multiply_tile(const struct gather *g, const struct kernel_call *call
                                     .row_offset = source_offset,
                                     .step_stride = 1,
                                     .ldb = width,
+                                    .soon_all = true,
                                     .c = c,
                                     .ldc = width,
                                     .result_offset = result_offset};

@@ -20,6 +20,7 @@ struct micro_call {
     const void *const *b; /* [count] */
     const void *const *soon_a,
         *const *soon_b;   /* [count], or NULL: what the next call reads, asked for while this one runs; hints */
+    bool soon_all;        /* soon_b is no B: as large as this one's, and asked for in all columns */
     const int32_t *k;     /* [count], or NULL: every segment has `k_all` steps */
     int64_t k_all;
     const int64_t *row_offset;       /* [m] in bytes, or NULL: row r is r * row_stride elements on */

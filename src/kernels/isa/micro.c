@@ -173,7 +173,7 @@ INLINE float *result_row(const struct result *result, int row)
  * them, and at every step block `number` asks for one of `lines`. SPACED: the lines of B that the next column reads, of
  * this call or the next one, into level 1, where A, which passes once a column, would push them out again if they came
  * early. The last ASKERS blocks share the segment, and each asks at every ASKERS-th step: what is asked for faster than
- * memory gives it is waited for. */
+ * memory gives it is waited for. With soon_all the first ones share what soon_b has in this column. */
 enum asks { NOTHING, EVERY_STEP, SPACED };
 enum { ASKERS = 4 };
 
@@ -280,10 +280,14 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
         int64_t ldb = call->ldb * 4, step = call->step_stride * 4;
         int64_t steps = steps_of(call, i), at = 0;
         if (asks == SPACED) {
-            const int64_t part = ASKERS - (call->m - row) / mr; /* 0 .. 3: so many blocks have at least 4 rows */
-            const int64_t beside = col + nv * LANES;
-            const char *soon = beside < call->n ? b + nv * sizeof(vector) : (const char *)call->soon_b[i];
-            soon += part * steps / ASKERS * ldb;
+            const int64_t left = (call->m - row) / mr, beside = col + nv * LANES; /* blocks of at least 4 rows */
+            const bool early = left > ASKERS;
+            const char *soon = call->soon_b[i];
+            if (early)
+                soon += col * (int64_t)sizeof(float);
+            else if (beside < call->n || call->soon_all)
+                soon = b + nv * sizeof(vector);
+            soon += (early ? (row + mr - 1) / mr : ASKERS - left) * steps / ASKERS * ldb;
             while (steps > 0) {
                 __builtin_prefetch(soon);
                 soon += ldb;
@@ -410,7 +414,7 @@ static enum asks asks(const struct micro_call *call, int vectors, int number, in
         return NOTHING;
     if (number + left >= ASKERS && call->soon_b && !call->soon_a && call->ldb <= PANEL_MAX &&
         steps_of(call, 0) >= SPACED_STEPS)
-        return left <= ASKERS ? SPACED : NOTHING;
+        return left <= ASKERS || (call->soon_all && number < ASKERS) ? SPACED : NOTHING;
     if (call->ldb > PANEL_MAX || asks_a || (call->soon_b && number < vectors * (int)sizeof(vector) / LINE))
         return EVERY_STEP;
     return NOTHING;
