@@ -105,6 +105,33 @@ static void short_lines(void **state)
     }
 }
 
+/* Weight gradients of 1 x 1 windows, a matrix product: of parts of the images and of all of them, odd numbers of
+ * images and fewer than there may be, groups that threads have whole products of, pixels that lie apart, an A that is
+ * copied. `phases`: of the kernel, two with parts. */
+static void one_product_of_all_pixels(void **state)
+{
+    (void)state;
+    static const struct {
+        int n, side, c, k, groups, apart, images, phases;
+    } cases[] = {{5, 24, 64, 64, 1, 0, 5, 2},  {6, 20, 96, 40, 1, 3, 4, 2},   {8, 16, 192, 96, 3, 5, 8, 2},
+                 {3, 40, 30, 90, 3, 0, 3, 2},  {2, 30, 256, 512, 1, 0, 2, 1}, {2, 31, 300, 130, 1, 1, 1, 1},
+                 {9, 8, 260, 70, 1, 0, 0, 2}, {3, 5, 7, 9, 1, 0, 2, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct conv_shape s = square_conv(cases[i].n, cases[i].side, cases[i].c, cases[i].k, 1);
+        s.groups = cases[i].groups;
+        s.ldx = s.c + cases[i].apart;
+        s.ldy = s.k + cases[i].apart;
+        assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
+        struct kernel kernel;
+        const struct conv_spec spec = {.shape = s, .direction = CONV_BACKWARD_WEIGHTS, .algorithm = CONV_DIRECT};
+        assert_int_equal(conv_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
+        if (kernel.phases != cases[i].phases)
+            fail_msg("case %d has %d phases, expected %d", (int)i, kernel.phases, cases[i].phases);
+        kernel_fini(&kernel);
+        check_shape(s, isa_detect(), GRAPHI_F32, false, cases[i].images);
+    }
+}
+
 /* The part of a workspace that is each thread's own: what the shares of one thread write is not what those of another
  * write, which may run at the same time. */
 static void threads_have_scratch_of_their_own(void **state)
@@ -114,7 +141,8 @@ static void threads_have_scratch_of_their_own(void **state)
         struct conv_shape shape;
         enum conv_direction direction;
     } cases[] = {{square_conv(9, 12, 64, 2, 3), CONV_FORWARD}, {square_conv(9, 12, 2, 64, 3), CONV_BACKWARD_DATA},
-                 {square_conv(9, 6, 40, 40, 3), CONV_BACKWARD_WEIGHTS}};
+                 {square_conv(9, 6, 40, 40, 3), CONV_BACKWARD_WEIGHTS},
+                 {square_conv(9, 24, 64, 64, 1), CONV_BACKWARD_WEIGHTS}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases && isa_detect() != ISA_PLAIN; i++) {
         struct conv_spec spec = {.shape = cases[i].shape, .direction = cases[i].direction, .algorithm = CONV_DIRECT,
                                  .threads = 2};
@@ -165,6 +193,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_channels), cmocka_unit_test(few_channels_where_it_pays), cmocka_unit_test(short_lines),
+        cmocka_unit_test(one_product_of_all_pixels),
         cmocka_unit_test(threads_have_scratch_of_their_own)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

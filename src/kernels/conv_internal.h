@@ -118,6 +118,9 @@ graphi_status conv_few_bind(const struct conv_spec *spec, enum isa isa, struct k
 graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 graphi_status conv_winograd_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
+/* In place of conv_weights_bind; of a shape that is finished. */
+bool conv_weights_flat_takes(const struct conv_spec *spec);
+graphi_status conv_weights_flat_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 graphi_status conv_weights_pairs_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel);
 

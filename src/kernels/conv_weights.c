@@ -2,7 +2,7 @@
 /* Backward-weights: dw[tap][c][k] = sum over images and pixels of x[pixel under the tap][c] * dy[pixel][k].
  *
  * For a tap, one row of output pixels is a product of x transposed (c by pixels) and dy (pixels by k): a segment for
- * the micro-kernel; with 1 x 1 windows all pixels of all images are one row. A tile is up to 128 rows of dw by one
+ * the micro-kernel (of 1 x 1 windows they are all one: conv_weights_flat.c). A tile is up to 128 rows of dw by one
  * panel of at most 64 columns. Its rows are channels of one tap, or, where channels lie densely in memory, all (tap
  * column, c) of one row of the window, so that three input channels make 21 rows and not 3; pixels at the borders then
  * add to a part of the rows. Such a tile has all rows of the window, if these are not too many, and goes through them
@@ -49,7 +49,7 @@ struct weights {
     struct conv_axis axis_y, axis_x;
     micro_function micro;
     const struct reduce_loops *loops;
-    bool together, flat; /* flat: all pixels of all images are one row */
+    bool together;
     bool copies;         /* short lines */
     bool asks;           /* for what follows */
     int64_t steps;       /* of a call of the micro-kernel */
@@ -302,31 +302,6 @@ static void multiply_together(const struct weights *g, const struct kernel_call 
             }
 }
 
-/* Pixels that are one row: some of them for all panels of the tile after the other, whose columns are `cols` in all,
- * and what follows them is asked for meanwhile. */
-static void multiply_flat(const struct weights *g, const struct kernel_call *call, const struct tile *t, int64_t cols,
-                          struct micro_list *list)
-{
-    const struct lines lines = lines_of(g, call, t);
-    const float *x = (const float *)call->in[0].data + t->group * g->c_group + t->row;
-    const float *dy = (const float *)call->in[1].data + t->group * g->k_group + t->panel * g->width;
-    float *c = list->call.c;
-    for (int64_t at = lines.begin * g->s.ow, end = lines.end * g->s.ow, steps; at < end; at += steps) {
-        steps = least(end - at, g->steps);
-        const char *a = (const char *)(x + at * g->s.ldx);
-        const bool more = g->asks && at + steps < end;
-        for (int64_t col = 0; col < cols; col += g->width) {
-            const char *b = (const char *)(dy + at * g->s.ldy + col);
-            list->call.n = (int)least(cols - col, g->width);
-            list->call.c = c + col;
-            list->soon_a = more ? a + 4 * steps * g->s.ldx : NULL;
-            list->soon_b = more ? b + 4 * steps * g->s.ldy : NULL;
-            micro_add(list, a, b, steps);
-            micro_finish(list);
-        }
-    }
-}
-
 static void multiply_tile(const struct weights *g, const struct kernel_call *call, const struct tile *t, float *dw,
                           float *copy)
 {
@@ -340,10 +315,6 @@ static void multiply_tile(const struct weights *g, const struct kernel_call *cal
     sum.list.call = (struct micro_call){.m = (int)t->rows, .n = (int)cols, .row_stride = 1,
                                         .step_stride = s->stride_w * g->s.ldx, .ldb = g->s.ldy, .ldc = s->k, .c = c,
                                         .accumulate = true};
-    if (g->flat) {
-        multiply_flat(g, call, t, cols, &sum.list);
-        return;
-    }
     if (g->together) {
         multiply_together(g, call, t, &sum);
         return;
@@ -395,8 +366,6 @@ static void size_up(struct weights *g, enum isa isa)
     g->together = s->groups == 1 && s->dilation_w == 1 && g->s.ldx == s->c && s->kw > 1 &&
                   (s->c < CONV_FEW_CHANNELS || s->ow >= WIDE_ROW) &&
                   s->c * s->kw <= (g->copies ? COPY_ROWS : CONV_TOGETHER_MAX);
-    g->flat = s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 && s->oh == s->h && s->ow == s->w &&
-              !s->pad_top && !s->pad_left;
     g->window_rows = g->together && s->c * s->kw * s->kh <= CONV_TOGETHER_MAX ? s->kh : 1;
     g->taps = g->together ? s->kh / g->window_rows : s->kh * s->kw;
     g->tap_rows = g->c_group * (g->together ? s->kw * g->window_rows : 1);
@@ -408,9 +377,7 @@ static void size_up(struct weights *g, enum isa isa)
     g->copy_floats = g->copies ? level_2_part(COPY_BYTES, isa) / 4 : 0;
     g->steps = g->asks && !g->copies ? level_2_part(CONV_ASKING_STEPS, isa) : MICRO_STEPS;
     g->parts = 1;
-    g->tile_panels = g->copies                 ? divide_up(g->panels, divide_up(g->k_group, COPY_COLS))
-                     : g->flat && conv_far(s) ? g->panels
-                                              : 1;
+    g->tile_panels = g->copies ? divide_up(g->panels, divide_up(g->k_group, COPY_COLS)) : 1;
     if (g->copies && tiles_of(g) < FEW_TILES)
         g->tile_panels = 1;
     g->parts = conv_weight_parts(s, tiles_of(g), g->count);

@@ -37,8 +37,8 @@ enum {
     ROW_TILES = 16,    /* tiles of one row that take turns */
     TURN_SHARES = 16,  /* then so many shares at most: longer rows */
     TRANS_BYTES = 320 << 10, /* of a piece of a transposed A and of B, which stays in a level-2 cache of 1 MB beside the
-                              * next one */
-    NEAR_ROWS = 256,         /* of more rows a transposed A is copied before AVX-512 */
+                              * next one; half of it where A meets one panel, and is asked for in little time */
+    NEAR_ROWS = 192,         /* of more rows a transposed A is copied before AVX-512 */
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while rows pass */
     CONVERT_ROWS = 64,       /* rows of A rounded at a time */
 };
@@ -227,16 +227,16 @@ struct place {
 
 /* Asks for what lies at the given step of the tile beside the segment to be added; `place` moves on to its pair. Of A
  * only what is transposed and not copied: then a step reads whole lines, and a tile of a weight gradient as much of A
- * as of B. */
+ * as of B; and not where that is the A of now. */
 static void ask_for(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int64_t step,
-                    struct place *place, struct micro_list *list)
+                    bool same_a, struct place *place, struct micro_list *list)
 {
     list->soon_a = list->soon_b = NULL;
     for (; place->pair < g->pair_count; place->pair++) {
         struct operands o = operands_of(g, call, t, place->pair);
         if (step < place->at + o.k) {
             step -= place->at;
-            list->soon_a = g->spec.trans_a && !g->near_a ? o.a + 4 * step * o.step_stride : NULL;
+            list->soon_a = g->spec.trans_a && !g->near_a && !same_a ? o.a + 4 * step * o.step_stride : NULL;
             if (g->pack_late) /* what will be packed, as if it were already */
                 o.b = (const char *)panel_source(g, call, t->batch, t->col, place->pair);
             list->soon_b = o.b + 4 * step * o.ldb;
@@ -289,6 +289,7 @@ static void multiply_piece(const struct gemm *g, const struct kernel_call *call,
 {
     const struct tile *t = piece.tile;
     const int64_t to = piece.from + g->steps;
+    const bool same_a = next.from == piece.from && next.tile->row == t->row && next.tile->batch == t->batch;
     struct place place = {0};
     struct micro_list list;
     list.call = (struct micro_call){
@@ -309,7 +310,7 @@ static void multiply_piece(const struct gemm *g, const struct kernel_call *call,
             list.call.row_stride = o.row_stride;
             list.call.step_stride = o.step_stride;
             list.call.ldb = o.ldb;
-            ask_for(g, call, next.tile, next.from + at + begin - piece.from, &place, &list);
+            ask_for(g, call, next.tile, next.from + at + begin - piece.from, same_a, &place, &list);
             micro_add(&list, a, o.b + 4 * begin * o.ldb, end - begin);
         }
         at += o.k;
@@ -467,6 +468,18 @@ static int64_t choose_tile_rows(const struct gemm *g, double total_k)
     return rows < 1 ? 1 : divide_up(g->spec.m, divide_up(g->spec.m, rows));
 }
 
+/* Steps of nearly equal pieces of `most` at most; of whole pairs where those are alike and shorter, since segments of a
+ * few steps take long. */
+static int64_t whole_pairs(const struct gemm *g, int64_t most)
+{
+    int64_t total = 0, pair = pair_rows(g->pair[0].k, g->round);
+    for (int p = 0; p < g->pair_count; p++) {
+        total += pair_rows(g->pair[p].k, g->round);
+        pair = g->pair[p].k == g->pair[0].k ? pair : 0;
+    }
+    return pair && pair <= most ? pair * micro_limit(g->pair_count, most / pair) : micro_limit(total, most);
+}
+
 static graphi_status check(const struct gemm_spec *s)
 {
     if (s->m < 0 || s->n < 0 || s->leads < 0 || s->leads > GEMM_MAX_LEADS || s->pairs < 1 || s->pairs > GEMM_MAX_PAIRS)
@@ -527,7 +540,6 @@ static void cut(struct gemm *g, enum isa isa)
     for (int p = 0; p < g->pair_count; p++)
         total_k += (double)g->pair[p].k;
     int64_t rows_of_k = (int64_t)(g->round ? (total_k + 1) / 2 : total_k);
-    const int64_t trans_bytes = level_2_part(TRANS_BYTES, isa);
     g->micro = micro_kernel(isa, g->round);
     g->convert_a = g->round;
     g->pack_b = !s->packed_b && (s->trans_b || g->round);
@@ -537,13 +549,13 @@ static void cut(struct gemm *g, enum isa isa)
     g->tile_rows = choose_tile_rows(g, total_k);
     if (g->convert_a && s->trans_a) /* a tile must not cross the blocks that A was rounded in */
         g->tile_rows = g->tile_rows > CONVERT_ROWS / 2 ? CONVERT_ROWS : CONVERT_ROWS / 2;
+    const int64_t trans_bytes = level_2_part(TRANS_BYTES, isa) / (g->panels == 1 ? 2 : 1);
     bool stacks = g->batch.count == 1 && !(g->convert_a && s->trans_a);
     g->most_rows = !stacks ? g->tile_rows : s->trans_a ? weight_rows(g) : least(TILE_ROWS_MAX, s->m);
-    g->steps = micro_limit(rows_of_k, s->trans_a ? trans_bytes / (4 * (g->most_rows + g->width)) : MICRO_STEPS);
+    g->steps = s->trans_a ? whole_pairs(g, trans_bytes / (4 * (g->most_rows + g->width)))
+                          : micro_limit(rows_of_k, MICRO_STEPS);
     int64_t panel_bytes = 4 * rows_of_k * g->width;
     g->turns = !g->epilogue.present && rows_of_k > 2 * g->steps;
-    if (!g->turns && s->trans_a)
-        g->most_rows = g->tile_rows;
     g->group = panel_bytes && !g->turns ? PANEL_BYTES / panel_bytes : g->panels;
     g->group = g->group < 1 ? 1 : g->group > g->panels ? g->panels : g->group;
     if (g->group < 1)

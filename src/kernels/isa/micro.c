@@ -170,12 +170,18 @@ INLINE float *result_row(const struct result *result, int row)
 }
 
 /* What a block asks for. EVERY_STEP: lines that the next call reads, into the level-2 cache; the first blocks share
- * them, and at every step block `number` asks for one of `lines`. SPACED: the lines of B that the next column reads, of
- * this call or the next one, into level 1, where A, which passes once a column, would push them out again if they came
- * early. The last ASKERS blocks share the segment, and each asks at every ASKERS-th step: what is asked for faster than
- * memory gives it is waited for. With soon_all the first ones share what soon_b has in this column. */
+ * them, and at every step block `number` asks for one of `lines`. SPACED: what is asked for faster than memory gives it
+ * is waited for, so a line at every ASKERS-th step or so, of those that `asked` tells. Parts of segments of fewer than
+ * SPACED_STEPS are not worth finding. */
 enum asks { NOTHING, EVERY_STEP, SPACED };
-enum { ASKERS = 4 };
+enum { ASKERS = 4, SPACED_STEPS = 64 };
+
+/* For step k of segment i the line at soon[i] + offset + k * stride, in bytes; `part` of `parts` of the steps. */
+struct asked {
+    const void *const *soon;
+    int64_t offset, stride;
+    int part, parts;
+};
 
 /* Returns where the first one is; `now`, which is there already, for later blocks. */
 INLINE const char *soon_at(const void *const *soon, int64_t i, const char *now, int64_t number, int lines)
@@ -232,7 +238,7 @@ INLINE void multiply_step(vector (*sum)[MOST_VECTORS], const char *const *a, int
 /* One block of `mr` x `nv` vectors, the last one of `lanes` lanes (`whole`: it is full). mr, nv, whole, pairs and asks
  * are constants where it is inlined. */
 INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int lanes, int mr, int nv, bool whole,
-                  bool pairs, enum asks asks)
+                  bool pairs, enum asks asks, const struct asked *asked)
 {
     const struct shape shape = {mr, nv, whole, pairs};
     const vector_mask mask = first_lanes(lanes);
@@ -280,18 +286,12 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
         int64_t ldb = call->ldb * 4, step = call->step_stride * 4;
         int64_t steps = steps_of(call, i), at = 0;
         if (asks == SPACED) {
-            const int64_t left = (call->m - row) / mr, beside = col + nv * LANES; /* blocks of at least 4 rows */
-            const bool early = left > ASKERS;
-            const char *soon = call->soon_b[i];
-            if (early)
-                soon += col * (int64_t)sizeof(float);
-            else if (beside < call->n || call->soon_all)
-                soon = b + nv * sizeof(vector);
-            soon += (early ? (row + mr - 1) / mr : ASKERS - left) * steps / ASKERS * ldb;
+            const int64_t apart = asked->stride, every = asked->parts;
+            const char *soon = (const char *)asked->soon[i] + asked->offset + asked->part * steps / every * apart;
             while (steps > 0) {
                 __builtin_prefetch(soon);
-                soon += ldb;
-                int64_t few = least(steps, ASKERS);
+                soon += apart;
+                int64_t few = least(steps, every);
                 for (steps -= few; few > 0; few--) {
                     multiply_step(sum, a, at, b, mask, shape);
                     at += step;
@@ -342,7 +342,7 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
     }
 }
 
-typedef void (*block_function)(const struct micro_call *call, int row, int col, int lanes);
+typedef void (*block_function)(const struct micro_call *call, int row, int col, int lanes, const struct asked *asked);
 
 /* Every block there is: B(rows, vectors). More rows where fewer vectors leave registers free. */
 #if defined(ISA_IS_avx2)
@@ -366,12 +366,13 @@ static const int max_rows[VECTORS + 1] = {0, 8, 8, 8, 6};
 #endif
 
 #define DEFINE_AS(name, asks, mr, nv, p)                                                                               \
-    static void name##_##p##_##mr##_##nv(const struct micro_call *call, int row, int col, int lanes)                   \
+    static void name##_##p##_##mr##_##nv(const struct micro_call *call, int row, int col, int lanes,                   \
+                                         const struct asked *asked)                                                    \
     {                                                                                                                  \
         if (lanes == LANES)                                                                                            \
-            block(call, row, col, lanes, mr, nv, true, p, asks);                                                       \
+            block(call, row, col, lanes, mr, nv, true, p, asks, asked);                                                \
         else                                                                                                           \
-            block(call, row, col, lanes, mr, nv, false, p, asks);                                                      \
+            block(call, row, col, lanes, mr, nv, false, p, asks, asked);                                               \
     }
 #define TABLE(name, ENTRY)                                                                                             \
     static const block_function name[2][MOST_VECTORS + 1][9] = {{BLOCKS(ENTRY, 0) FLAT_BLOCKS(ENTRY, 0)},              \
@@ -384,6 +385,20 @@ BLOCKS(DEFINE, 1)
 FLAT_BLOCKS(DEFINE, 0)
 FLAT_BLOCKS(DEFINE, 1)
 TABLE(blocks, ENTRY)
+
+static int blocks_below(int rows, int vectors)
+{
+    return (rows + max_rows[vectors] - 1) / max_rows[vectors];
+}
+
+/* What the next call reads, shared by all blocks of this one, which find their own B in level 1. */
+struct far {
+    const void *const *soon_a, *const *soon_b;
+    int64_t stride_a, stride_b; /* bytes a step */
+    int lines_of_a, lines_of_b; /* a step */
+    int parts;                  /* of the steps, for a block each */
+    int block;                  /* the next one */
+};
 
 #if defined(ISA_IS_avx2)
 /* The same blocks where there is nothing to ask for, or little at a time: half of a step's instructions are loads, and
@@ -404,17 +419,53 @@ FLAT_BLOCKS(DEFINE_SPACED, 0)
 FLAT_BLOCKS(DEFINE_SPACED, 1)
 TABLE(spaced, SPACED_ENTRY)
 
-/* What the block of this number in its column asks for, behind which come `left - 1` more. Parts of short segments are
- * not worth finding. */
-static enum asks asks(const struct micro_call *call, int vectors, int number, int left)
+/* For a call in columns of `width`; NULL: its blocks do not share what is asked for. */
+static struct far *far_of(const struct micro_call *call, int width, struct far *far)
 {
-    enum { SPACED_STEPS = 64 };
+    *far = (struct far){.soon_a = call->soon_a, .soon_b = call->soon_b, .stride_a = 4 * call->step_stride,
+                        .stride_b = 4 * call->ldb, .parts = ASKERS};
+    far->lines_of_a = call->soon_a ? (int)divide_up(4 * call->m, LINE) : 0;
+    far->lines_of_b = call->soon_b ? (int)divide_up(4 * call->n, LINE) : 0;
+    const int64_t sharing = blocks_below(call->m, width / LANES) * divide_up(call->n, width);
+    while (far->parts > 1 && (far->lines_of_a + far->lines_of_b) * far->parts > sharing)
+        far->parts /= 2;
+    return call->count && steps_of(call, 0) >= SPACED_STEPS ? far : NULL;
+}
+
+static enum asks asks_far(struct far *far, struct asked *asked)
+{
+    const int line = far->block / far->parts, part = far->block % far->parts, line_of_b = line - far->lines_of_a;
+    far->block++;
+    if (line_of_b >= far->lines_of_b)
+        return NOTHING;
+    *asked = line_of_b < 0 ? (struct asked){far->soon_a, line * LINE, far->stride_a, part, far->parts}
+                           : (struct asked){far->soon_b, line_of_b * LINE, far->stride_b, part, far->parts};
+    return SPACED;
+}
+
+/* What the block of this number in the column from `col` on asks for, behind which come `left - 1` more. SPACED are
+ * the lines of B that the next column reads, of this call or the next one, into level 1, where A, which passes once a
+ * column, would push them out again if they came early: the last ASKERS blocks share them. With soon_all the first ones
+ * share what soon_b has in this column. */
+static enum asks asks(const struct micro_call *call, struct far *far, int col, int vectors, int number, int left,
+                      struct asked *asked)
+{
+    if (far)
+        return asks_far(far, asked);
     const bool asks_a = call->soon_a && number < call->m * 4 / LINE;
     if (call->m == 1 && call->ldb <= PANEL_MAX) /* read as it lies there, which hardware follows */
         return NOTHING;
     if (number + left >= ASKERS && call->soon_b && !call->soon_a && call->ldb <= PANEL_MAX &&
-        steps_of(call, 0) >= SPACED_STEPS)
-        return left <= ASKERS || (call->soon_all && number < ASKERS) ? SPACED : NOTHING;
+        steps_of(call, 0) >= SPACED_STEPS) {
+        const int beside = col + vectors * LANES;
+        const bool late = left <= ASKERS, here = beside < call->n || call->soon_all;
+        if (late)
+            *asked = (struct asked){here ? call->b : call->soon_b, here ? 4 * beside : 0, 4 * call->ldb, ASKERS - left,
+                                    ASKERS};
+        else
+            *asked = (struct asked){call->soon_b, 4 * col, 4 * call->ldb, number, ASKERS};
+        return late || (call->soon_all && number < ASKERS) ? SPACED : NOTHING;
+    }
     if (call->ldb > PANEL_MAX || asks_a || (call->soon_b && number < vectors * (int)sizeof(vector) / LINE))
         return EVERY_STEP;
     return NOTHING;
@@ -422,25 +473,34 @@ static enum asks asks(const struct micro_call *call, int vectors, int number, in
 #else
 #define quiet blocks
 #define spaced blocks
-static enum asks asks(const struct micro_call *call, int vectors, int number, int left)
+static struct far *far_of(const struct micro_call *call, int width, struct far *far)
 {
-    (void)call, (void)vectors, (void)number, (void)left;
+    (void)call, (void)width, (void)far;
+    return NULL;
+}
+
+static enum asks asks(const struct micro_call *call, struct far *far, int col, int vectors, int number, int left,
+                      struct asked *asked)
+{
+    (void)call, (void)far, (void)col, (void)vectors, (void)number, (void)left, (void)asked;
     return EVERY_STEP;
 }
 #endif
 
 enum { WIDTH = VECTORS * LANES };
 
-/* Blocks of `width` columns from `col` on, below each other. */
-static void column(const struct micro_call *call, int col, int width, bool pairs)
+/* Blocks of `width` columns from `col` on, below each other. far: what they share, or NULL. */
+static void column(const struct micro_call *call, int col, int width, bool pairs, struct far *far)
 {
     static const block_function (*const as[])[MOST_VECTORS + 1][9] = {
         [NOTHING] = quiet, [EVERY_STEP] = blocks, [SPACED] = spaced};
     const int vectors = (width + LANES - 1) / LANES, lanes = width - (vectors - 1) * LANES;
-    int parts = (call->m + max_rows[vectors] - 1) / max_rows[vectors];
+    int parts = blocks_below(call->m, vectors);
     for (int part = 0, row = 0; part < parts; part++) {
         int rows = (call->m - row) / (parts - part);
-        as[asks(call, vectors, part, parts - part)][pairs][vectors][rows](call, row, col, lanes);
+        struct asked asked;
+        enum asks way = asks(call, far, col, vectors, part, parts - part, &asked);
+        as[way][pairs][vectors][rows](call, row, col, lanes, &asked);
         row += rows;
     }
 }
@@ -460,8 +520,9 @@ static int width_of(const struct micro_call *call)
 static void columns(const struct micro_call *call, bool pairs)
 {
     const int width = width_of(call);
+    struct far room, *far = call->soon_a && call->ldb <= PANEL_MAX ? far_of(call, width, &room) : NULL;
     for (int col = 0; col < call->n; col += width)
-        column(call, col, (int)least(call->n - col, width), pairs);
+        column(call, col, (int)least(call->n - col, width), pairs, far);
 }
 
 #if defined(ISA_IS_avx2)
@@ -490,7 +551,8 @@ static bool copies(const struct micro_call *call)
     int64_t steps = 0;
     for (int64_t i = 0; i < call->count; i++)
         steps += steps_of(call, i);
-    return steps >= KEPT * sets_met(call->ldb) && steps <= COPIED_STEPS;
+    const int64_t stay = KEPT * sets_met(call->ldb) / (call->count > 1 ? 2 : 1); /* segments meet at random */
+    return steps >= stay && steps <= COPIED_STEPS;
 }
 
 INLINE void copy_lines(const char *from, int64_t ldb, int64_t ahead, int64_t steps, int width, bool whole, float *to)
@@ -505,12 +567,12 @@ INLINE void copy_lines(const char *from, int64_t ldb, int64_t ahead, int64_t ste
     }
 }
 
-/* A column's lines of all segments, one after the other, and meanwhile those asked for. */
-static void copy_column(const struct micro_call *call, int col, int width, float *to)
+/* A column's lines of all segments, one after the other; with `asks` also asks for those of the next call. */
+static void copy_column(const struct micro_call *call, int col, int width, float *to, bool asks)
 {
     for (int64_t i = 0; i < call->count; to += steps_of(call, i++) * WIDTH) {
         const char *from = (const char *)((const float *)call->b[i] + col);
-        const int64_t ahead = call->soon_b ? (const char *)call->soon_b[i] - (const char *)call->b[i] : 0;
+        const int64_t ahead = asks && call->soon_b ? (const char *)call->soon_b[i] - (const char *)call->b[i] : 0;
         if (width == WIDTH)
             copy_lines(from, call->ldb * 4, ahead, steps_of(call, i), width, true, to);
         else
@@ -551,11 +613,12 @@ static void copied_columns(const struct micro_call *call, bool pairs)
     near.b = b;
     near.k = k;
     near.count = join_segments(call, lines, a, b, k);
+    struct far room, *far = near.count == call->count ? far_of(call, WIDTH, &room) : NULL;
     for (int col = 0; col < call->n; col += WIDTH) {
         const int width = (int)least(call->n - col, WIDTH);
-        copy_column(call, col, width, lines);
+        copy_column(call, col, width, lines, !far);
         near.c = call->c + col;
-        column(&near, 0, width, pairs);
+        column(&near, 0, width, pairs, far);
         near.soon_a = NULL; /* it was asked for in the first column */
     }
 }

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backward-weights of a 1 x 1 window that meets every pixel: dw = x^T dy, one matrix product (gemm.c) over all pixels
+ * of all images, for each group.
+ *
+ * Where its tiles are too few to share out, the images are cut into parts, each with a product of its own in the
+ * workspace; the last phase adds them in order. Usual size: 32 x 8 x 8 pixels, 512 to 128 channels: 16 shares. */
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "kernels/conv_internal.h"
+#include "kernels/gemm.h"
+#include "kernels/reduce_isa.h"
+#include "kernels/shares.h"
+
+enum { REDUCE_STEP = 16384 }; /* elements added at a time */
+
+struct flat {
+    struct conv_shape s;
+    const struct reduce_loops *loops;
+    kernel_function product; /* of a part and group */
+    size_t params_at;        /* its parameters, behind these: the block may be moved */
+    size_t product_bytes;    /* of its workspace: each has its own, since threads may be at several */
+    size_t parts_at;         /* in the workspace, behind those */
+    int64_t parts, count;    /* elements of dw */
+    int product_shares, shares, reduce_shares;
+};
+
+bool conv_weights_flat_takes(const struct conv_spec *spec)
+{
+    const struct conv_shape *s = &spec->shape;
+    return spec->multiplicands == GRAPHI_F32 && s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 &&
+           s->oh == s->h && s->ow == s->w && !s->pad_top && !s->pad_left;
+}
+
+static int64_t products_of(const struct flat *g)
+{
+    return g->parts * g->s.groups;
+}
+
+/* The product of one part and group. Threads that have whole products do each in one go. */
+static graphi_status multiply(const struct flat *g, const struct kernel_call *call, int64_t index, int share)
+{
+    const struct conv_shape *s = &g->s;
+    const int64_t part = index / s->groups, group = index % s->groups, pixels = s->oh * s->ow;
+    int64_t begin, end;
+    split_range(least(call->in[0].rows, s->n), (int)g->parts, (int)part, &begin, &end);
+    float *dw = g->parts > 1 ? (float *)((char *)call->workspace + g->parts_at) + part * g->count : call->out[0].data;
+    const struct kernel_array in[] = {
+        {(float *)call->in[0].data + begin * pixels * s->ldx + group * (s->c / s->groups), (end - begin) * pixels},
+        {(float *)call->in[1].data + begin * pixels * s->ldy + group * (s->k / s->groups), (end - begin) * pixels}};
+    const struct kernel_array out = {dw + group * (s->k / s->groups), s->c / s->groups};
+    struct kernel_call product = *call;
+    product.params = (const char *)g + g->params_at;
+    product.in = in;
+    product.out = &out;
+    product.workspace = (char *)call->workspace + (size_t)index * g->product_bytes;
+    if (call->width > 1 && products_of(g) % call->width == 0)
+        product.width = 1;
+    return g->product(&product, 0, share);
+}
+
+static graphi_status flat_run(const struct kernel_call *call, int phase, int share)
+{
+    const struct flat *g = call->params;
+    int64_t begin, end;
+    if (phase == 1) {
+        split_range(g->count, g->reduce_shares, share, &begin, &end);
+        reduce_parts(g->loops, (const float *)((const char *)call->workspace + g->parts_at), g->count, g->parts, begin,
+                     end, call->out[0].data);
+        return GRAPHI_OK;
+    }
+    split_range(products_of(g) * g->product_shares, g->shares, share, &begin, &end);
+    for (int64_t i = begin; i < end; i++)
+        TRY(multiply(g, call, i / g->product_shares, (int)(i % g->product_shares)));
+    return GRAPHI_OK;
+}
+
+static graphi_status bind_product(const struct conv_spec *spec, int64_t parts, enum isa isa, struct kernel *product)
+{
+    const struct conv_shape *s = &spec->shape;
+    const int64_t pixels = divide_up(s->n, parts) * s->oh * s->ow;
+    const struct gemm_spec gemm = {.m = s->c / s->groups, .n = s->k / s->groups, .pairs = 1, .k = &pixels,
+                                   .lda = &s->ldx, .ldb = &s->ldy, .ldc = s->k, .trans_a = true, .bounded = true,
+                                   .threads = spec->threads, .multiplicands = GRAPHI_F32};
+    return gemm_bind(&gemm, isa, product);
+}
+
+graphi_status conv_weights_flat_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
+{
+    const struct conv_shape *s = &spec->shape;
+    const int64_t count = s->c / s->groups * s->k, pixels = s->n * s->oh * s->ow;
+    struct kernel product;
+    TRY(bind_product(spec, 1, isa, &product));
+    const int64_t parts = conv_weight_parts(s, product.shares[0] * s->groups, count);
+    if (parts > 1) {
+        kernel_fini(&product);
+        TRY(bind_product(spec, parts, isa, &product));
+    }
+    const size_t own = (size_t)whole_lines(sizeof(struct flat));
+    struct flat *g = mem_zalloc(own + product.params_bytes);
+    if (!g) {
+        kernel_fini(&product);
+        return fail_memory("conv", own + product.params_bytes);
+    }
+    g->s = *s;
+    g->loops = reduce_loops_of(isa);
+    g->product = product.run;
+    g->params_at = own;
+    memcpy((char *)g + own, product.params, product.params_bytes);
+    g->product_bytes = (size_t)whole_lines((int64_t)product.workspace);
+    g->parts = parts;
+    g->count = count;
+    g->product_shares = product.shares[0];
+    g->parts_at = (size_t)products_of(g) * g->product_bytes;
+    g->shares = clamp_shares(products_of(g) * g->product_shares);
+    g->reduce_shares = parts > 1 ? clamp_shares(divide_up(count, REDUCE_STEP)) : 0;
+    *kernel = (struct kernel){.name = "conv_weights", .run = flat_run, .params = g,
+                              .params_bytes = own + product.params_bytes, .phases = parts > 1 ? 2 : 1,
+                              .shares = {g->shares, g->reduce_shares},
+                              .workspace = g->parts_at + (parts > 1 ? sizeof(float) * (size_t)(parts * count) : 0),
+                              .flops = 2 * (double)count * (double)pixels, .bytes = conv_traffic(s)};
+    kernel_fini(&product);
+    return GRAPHI_OK;
+}
