@@ -39,6 +39,7 @@ enum {
     TRANS_BYTES = 320 << 10, /* of a piece of a transposed A and of B, which stays in a level-2 cache of 1 MB beside the
                               * next one; half of it where A meets one panel, and is asked for in little time */
     NEAR_ROWS = 192,         /* of more rows a transposed A is copied before AVX-512 */
+    NEAR_STEPS = 64,         /* shorter pairs are one segment in the copy, and nothing is asked for beside it */
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while rows pass */
     CONVERT_ROWS = 64,       /* rows of A rounded at a time */
 };
@@ -225,24 +226,46 @@ struct place {
     int64_t at;
 };
 
-/* Asks for what lies at the given step of the tile beside the segment to be added; `place` moves on to its pair. Of A
- * only what is transposed and not copied: then a step reads whole lines, and a tile of a weight gradient as much of A
- * as of B; and not where that is the A of now. */
-static void ask_for(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int64_t step,
-                    bool same_a, struct place *place, struct micro_list *list)
+/* The operands that have the given step of a tile, and, in *step, the step within them; `place` moves on to their pair.
+ * False: the sum ends before. */
+static bool operands_at(const struct gemm *g, const struct kernel_call *call, const struct tile *t, struct place *place,
+                        int64_t *step, struct operands *operands)
 {
-    list->soon_a = list->soon_b = NULL;
     for (; place->pair < g->pair_count; place->pair++) {
-        struct operands o = operands_of(g, call, t, place->pair);
-        if (step < place->at + o.k) {
-            step -= place->at;
-            list->soon_a = g->spec.trans_a && !g->near_a && !same_a ? o.a + 4 * step * o.step_stride : NULL;
-            if (g->pack_late) /* what will be packed, as if it were already */
-                o.b = (const char *)panel_source(g, call, t->batch, t->col, place->pair);
-            list->soon_b = o.b + 4 * step * o.ldb;
-            return;
+        *operands = operands_of(g, call, t, place->pair);
+        if (*step < place->at + operands->k) {
+            *step -= place->at;
+            return true;
         }
-        place->at += o.k;
+        place->at += operands->k;
+    }
+    return false;
+}
+
+/* What a piece asks for: of A and of B a piece each; no tile: nothing. Of A only what is transposed, of which a step is
+ * whole lines and a tile of a weight gradient reads as much as of B: what the next piece reads, or, where it is copied,
+ * the next copy. */
+struct asked {
+    struct piece a, b;
+    struct place place_a, place_b;
+};
+
+/* Asks for what lies `ahead` steps behind the beginnings of those pieces beside the segment to be added. */
+static void ask_for(const struct gemm *g, const struct kernel_call *call, struct asked *asked, int64_t ahead,
+                    struct micro_list *list)
+{
+    struct operands o;
+    int64_t step = asked->a.from + ahead;
+    list->soon_a = list->soon_b = NULL;
+    if (asked->a.tile && operands_at(g, call, asked->a.tile, &asked->place_a, &step, &o)) {
+        list->soon_a = o.a + 4 * step * o.step_stride;
+        list->call.soon_stride = o.step_stride;
+    }
+    step = asked->b.from + ahead;
+    if (operands_at(g, call, asked->b.tile, &asked->place_b, &step, &o)) {
+        if (g->pack_late) /* what will be packed, as if it were already */
+            o.b = (const char *)panel_source(g, call, asked->b.tile->batch, asked->b.tile->col, asked->place_b.pair);
+        list->soon_b = o.b + 4 * step * o.ldb;
     }
 }
 
@@ -282,15 +305,12 @@ static void copy_base(const struct gemm *g, const struct kernel_call *call, cons
         memcpy(c + row * ldc, base + row * g->spec.ld_base, (size_t)t->cols * sizeof *c);
 }
 
-/* Adds a piece to the tile at c (the first: clears it before, where sums begin with 0), and asks for the operands of
- * the next one. */
-static void multiply_piece(const struct gemm *g, const struct kernel_call *call, struct piece piece, struct piece next,
-                           float *c, int64_t ldc)
+/* Adds a piece to the tile at c (the first: clears it before, where sums begin with 0), and asks meanwhile. */
+static void multiply_piece(const struct gemm *g, const struct kernel_call *call, struct piece piece,
+                           struct asked asked, float *c, int64_t ldc)
 {
     const struct tile *t = piece.tile;
     const int64_t to = piece.from + g->steps;
-    const bool same_a = next.from == piece.from && next.tile->row == t->row && next.tile->batch == t->batch;
-    struct place place = {0};
     struct micro_list list;
     list.call = (struct micro_call){
         .m = t->rows, .n = t->cols, .c = c, .ldc = ldc, .accumulate = piece.from > 0 || g->spec.base};
@@ -310,7 +330,7 @@ static void multiply_piece(const struct gemm *g, const struct kernel_call *call,
             list.call.row_stride = o.row_stride;
             list.call.step_stride = o.step_stride;
             list.call.ldb = o.ldb;
-            ask_for(g, call, next.tile, next.from + at + begin - piece.from, same_a, &place, &list);
+            ask_for(g, call, &asked, at + begin - piece.from, &list);
             micro_add(&list, a, o.b + 4 * begin * o.ldb, end - begin);
         }
         at += o.k;
@@ -350,6 +370,7 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
     alignas(64) float buffer[TILE_ROWS_MAX * PANEL_MAX];
     const bool buffered = g->epilogue.present;
     const int64_t total = total_steps(g, call);
+    const bool asks_a = g->spec.trans_a && (!g->near_a || g->pair[0].k >= NEAR_STEPS);
     for (int pair = 0; g->pack_late && pair < g->pair_count; pair++)
         pack_panel(g, call, t->batch, t->col, pair,
                    (char *)call->workspace + g->pair[pair].b_at + (size_t)t->slot * g->batch.b.bytes);
@@ -358,18 +379,19 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
     for (int64_t from = 0; from == 0 || from < total; from += g->steps)
         for (int i = 0; i < count; i++) {
             const int64_t soon = from + g->steps, steps = most(least(g->steps, total - soon), 0);
-            if (g->near_a)
-                copy_near(g, call, t, soon, soon + steps * i / count, soon + steps * (i + 1) / count);
-            struct piece next = {&t[i + 1], from};
-            if (i + 1 == count)
-                next = steps ? (struct piece){t, soon} : (struct piece){&t[count], 0};
+            const struct piece next_row = steps ? (struct piece){t, soon} : (struct piece){&t[count], 0};
+            struct asked asked = {.b = i + 1 < count ? (struct piece){&t[i + 1], from} : next_row};
+            if (asks_a && i == (g->near_a ? 0 : count - 1))
+                asked.a = next_row;
             float *c = (float *)call->out[0].data + batch_along(&g->batch, g->batch.c.stride, t[i].batch) +
                        t[i].row * g->spec.ldc + t[i].col;
             const int64_t ldc = buffered ? t[i].cols : g->spec.ldc;
             c = buffered ? buffer : c;
             if (g->spec.base && from == 0)
                 copy_base(g, call, &t[i], c, ldc);
-            multiply_piece(g, call, (struct piece){&t[i], from}, next, c, ldc);
+            multiply_piece(g, call, (struct piece){&t[i], from}, asked, c, ldc);
+            if (g->near_a)
+                copy_near(g, call, t, soon, soon + steps * i / count, soon + steps * (i + 1) / count);
         }
     if (buffered) {
         const struct epilogue_tile tile = {.data = buffer, .ld = t->cols, .row = t->batch * g->spec.m + t->row,

@@ -20,6 +20,7 @@ struct micro_call {
     const void *const *b; /* [count] */
     const void *const *soon_a,
         *const *soon_b;   /* [count], or NULL: what the next call reads, asked for while this one runs; hints */
+    int64_t soon_stride;  /* of soon_a between steps, in elements; 0: step_stride */
     bool soon_all;        /* soon_b is no B: as large as this one's, and asked for in all columns */
     const int32_t *k;     /* [count], or NULL: every segment has `k_all` steps */
     int64_t k_all;
@@ -86,7 +87,7 @@ static inline void micro_add(struct micro_list *list, const char *a, const char 
         if (list->waiting == list->limit || list->call.count == MICRO_SEGMENTS)
             micro_flush(list);
         if (list->soon_a)
-            list->soon_a += 4 * taken * list->call.step_stride;
+            list->soon_a += 4 * taken * (list->call.soon_stride ? list->call.soon_stride : list->call.step_stride);
         if (list->soon_b)
             list->soon_b += 4 * taken * list->call.ldb;
     }

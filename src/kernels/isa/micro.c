@@ -422,7 +422,8 @@ TABLE(spaced, SPACED_ENTRY)
 /* For a call in columns of `width`; NULL: its blocks do not share what is asked for. */
 static struct far *far_of(const struct micro_call *call, int width, struct far *far)
 {
-    *far = (struct far){.soon_a = call->soon_a, .soon_b = call->soon_b, .stride_a = 4 * call->step_stride,
+    const int64_t stride = call->soon_stride ? call->soon_stride : call->step_stride;
+    *far = (struct far){.soon_a = call->soon_a, .soon_b = call->soon_b, .stride_a = 4 * stride,
                         .stride_b = 4 * call->ldb, .parts = ASKERS};
     far->lines_of_a = call->soon_a ? (int)divide_up(4 * call->m, LINE) : 0;
     far->lines_of_b = call->soon_b ? (int)divide_up(4 * call->n, LINE) : 0;
