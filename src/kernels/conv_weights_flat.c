@@ -20,8 +20,8 @@ struct flat {
     const struct reduce_loops *loops;
     kernel_function product; /* of a part and group */
     size_t params_at;        /* its parameters, behind these: the block may be moved */
-    size_t product_bytes;    /* of its workspace: each has its own, since threads may be at several */
-    size_t parts_at;         /* in the workspace, behind those */
+    size_t products_at;      /* in the workspace, behind the parts: a place for each, as threads may be at several, */
+    size_t product_bytes;    /* so large */
     int64_t parts, count;    /* elements of dw */
     int product_shares, shares, reduce_shares;
 };
@@ -38,14 +38,20 @@ static int64_t products_of(const struct flat *g)
     return g->parts * g->s.groups;
 }
 
-/* The product of one part and group. Threads that have whole products do each in one go. */
+/* Threads have whole products then, each in one go. Else they have shares of all of them, as some may be longer. */
+static bool products_alike(const struct flat *g)
+{
+    return g->s.n % g->parts == 0;
+}
+
+/* A share of the product of one part and group. */
 static graphi_status multiply(const struct flat *g, const struct kernel_call *call, int64_t index, int share)
 {
     const struct conv_shape *s = &g->s;
     const int64_t part = index / s->groups, group = index % s->groups, pixels = s->oh * s->ow;
     int64_t begin, end;
     split_range(least(call->in[0].rows, s->n), (int)g->parts, (int)part, &begin, &end);
-    float *dw = g->parts > 1 ? (float *)((char *)call->workspace + g->parts_at) + part * g->count : call->out[0].data;
+    float *dw = g->parts > 1 ? (float *)call->workspace + part * g->count : call->out[0].data;
     const struct kernel_array in[] = {
         {(float *)call->in[0].data + begin * pixels * s->ldx + group * (s->c / s->groups), (end - begin) * pixels},
         {(float *)call->in[1].data + begin * pixels * s->ldy + group * (s->k / s->groups), (end - begin) * pixels}};
@@ -54,8 +60,8 @@ static graphi_status multiply(const struct flat *g, const struct kernel_call *ca
     product.params = (const char *)g + g->params_at;
     product.in = in;
     product.out = &out;
-    product.workspace = (char *)call->workspace + (size_t)index * g->product_bytes;
-    if (call->width > 1 && products_of(g) % call->width == 0)
+    product.workspace = (char *)call->workspace + g->products_at + (size_t)index * g->product_bytes;
+    if (call->width > 1 && products_alike(g) && products_of(g) % call->width == 0)
         product.width = 1;
     return g->product(&product, 0, share);
 }
@@ -66,13 +72,16 @@ static graphi_status flat_run(const struct kernel_call *call, int phase, int sha
     int64_t begin, end;
     if (phase == 1) {
         split_range(g->count, g->reduce_shares, share, &begin, &end);
-        reduce_parts(g->loops, (const float *)((const char *)call->workspace + g->parts_at), g->count, g->parts, begin,
-                     end, call->out[0].data);
+        reduce_parts(g->loops, call->workspace, g->count, g->parts, begin, end, call->out[0].data);
         return GRAPHI_OK;
     }
-    split_range(products_of(g) * g->product_shares, g->shares, share, &begin, &end);
+    const int64_t products = products_of(g);
+    split_range(products * g->product_shares, g->shares, share, &begin, &end);
     for (int64_t i = begin; i < end; i++)
-        TRY(multiply(g, call, i / g->product_shares, (int)(i % g->product_shares)));
+        if (products_alike(g))
+            TRY(multiply(g, call, i / g->product_shares, (int)(i % g->product_shares)));
+        else
+            TRY(multiply(g, call, i % products, (int)(i / products)));
     return GRAPHI_OK;
 }
 
@@ -112,13 +121,13 @@ graphi_status conv_weights_flat_bind(const struct conv_spec *spec, enum isa isa,
     g->parts = parts;
     g->count = count;
     g->product_shares = product.shares[0];
-    g->parts_at = (size_t)products_of(g) * g->product_bytes;
+    g->products_at = parts > 1 ? (size_t)whole_lines(4 * parts * count) : 0;
     g->shares = clamp_shares(products_of(g) * g->product_shares);
     g->reduce_shares = parts > 1 ? clamp_shares(divide_up(count, REDUCE_STEP)) : 0;
     *kernel = (struct kernel){.name = "conv_weights", .run = flat_run, .params = g,
                               .params_bytes = own + product.params_bytes, .phases = parts > 1 ? 2 : 1,
                               .shares = {g->shares, g->reduce_shares},
-                              .workspace = g->parts_at + (parts > 1 ? sizeof(float) * (size_t)(parts * count) : 0),
+                              .workspace = g->products_at + (size_t)products_of(g) * g->product_bytes,
                               .flops = 2 * (double)count * (double)pixels, .bytes = conv_traffic(s)};
     kernel_fini(&product);
     return GRAPHI_OK;

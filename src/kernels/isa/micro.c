@@ -430,6 +430,8 @@ static struct far *far_of(const struct micro_call *call, int width, struct far *
     const int64_t sharing = blocks_below(call->m, width / LANES) * divide_up(call->n, width);
     while (far->parts > 1 && (far->lines_of_a + far->lines_of_b) * far->parts > sharing)
         far->parts /= 2;
+    if (far->parts == 1) /* a line a step is waited for: hardware does as well */
+        far->lines_of_a = far->lines_of_b = 0;
     return call->count && steps_of(call, 0) >= SPACED_STEPS ? far : NULL;
 }
 
