@@ -36,14 +36,16 @@ static double taps_at(const struct conv_axis *axis, int64_t result)
     return taps;
 }
 
-/* The images behind a word of the workspace, where a direct weight gradient's parts lie one after the other. */
+/* The images behind a word of the workspace, where a direct weight gradient's parts, of images or of their pixels, lie
+ * one after the other. */
 static double images_behind(const struct conv_spec *spec, int64_t parts, int64_t count, int64_t word)
 {
     int64_t begin, end;
     if (spec->algorithm != CONV_DIRECT || word >= parts * count)
         return 1;
-    split_range(spec->shape.n, (int)parts, (int)(word / count), &begin, &end);
-    return (double)(end - begin);
+    const int64_t pixels = conv_weights_flat_takes(spec) ? spec->shape.oh * spec->shape.ow : 1;
+    split_range(spec->shape.n * pixels, (int)parts, (int)(word / count), &begin, &end);
+    return (double)(end - begin) / (double)pixels;
 }
 
 /* Work behind the words written since the last call, which are marked as seen. */
@@ -158,7 +160,7 @@ static void taps_differ(void **state)
     check(strided(square_conv(64, 24, 32, 32, 3)), CONV_FORWARD, CONV_DIRECT);
 }
 
-/* Seven times three tiles; three; nine. Of three images, of which two parts are not alike: four tiles; 27. */
+/* Four times three tiles in two parts; twelve; nine. Of three images: eight tiles in two parts of the pixels; 27. */
 static void weights_in_tiles(void **state)
 {
     (void)state;

@@ -89,9 +89,10 @@ static void check_far(struct conv_shape s, int64_t images)
     guarded_free(&p.w);
 }
 
-/* A 1 x 1 gradient whose operands do not fit the caches goes through its panels for some pixels after the other: no
- * small shape gets there, so nothing else would see a panel left out. Of 16,511 channels in 130 tiles, as many each but
- * for the last, this one would have less than none. Those whose calls ask for what follows have shorter ones. */
+/* A 1 x 1 gradient in bfloat16 whose operands do not fit the caches goes through its panels for some pixels after the
+ * other: no small shape gets there, so nothing else would see a panel left out. Of 16,511 channels in 130 tiles, as
+ * many each but for the last, this one would have less than none. Those whose calls ask for what follows have shorter
+ * ones. */
 static void far_operands(void **state)
 {
     (void)state;

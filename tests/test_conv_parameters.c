@@ -47,9 +47,9 @@ static void check_alike(const struct conv_spec *spec, void (*bind)(const struct 
 }
 
 static void check_all_alike(enum conv_direction direction, enum conv_algorithm algorithm, graphi_dtype multiplicands,
-                            int64_t groups)
+                            int64_t groups, int64_t window)
 {
-    struct conv_spec spec = {.shape = square_conv(2, 8, 16, 16, 3),
+    struct conv_spec spec = {.shape = square_conv(2, 8, 16, 16, window),
                              .direction = direction,
                              .algorithm = algorithm,
                              .multiplicands = multiplicands};
@@ -73,9 +73,9 @@ static void equal_kernels_have_equal_parameters(void **state)
     (void)state;
     for (int direction = CONV_FORWARD; direction <= CONV_BACKWARD_WEIGHTS; direction++)
         for (int algorithm = CONV_DIRECT; algorithm < CONV_ALGORITHMS; algorithm++)
-            for (int k = 0; k < 4; k++)
+            for (int k = 0; k < 8; k++)
                 check_all_alike((enum conv_direction)direction, (enum conv_algorithm)algorithm, multiplicands[k % 2],
-                                k / 2 ? 16 : 1); /* depthwise, and not */
+                                k / 2 % 2 ? 16 : 1, k < 4 ? 3 : 1); /* depthwise, and not */
 }
 
 int main(void)

@@ -106,8 +106,8 @@ static void short_lines(void **state)
 }
 
 /* Weight gradients of 1 x 1 windows, a matrix product: of parts of the images and of all of them, odd numbers of
- * images and fewer than there may be, groups that threads have whole products of, pixels that lie apart, an A that is
- * copied. `phases`: of the kernel, two with parts. */
+ * images and fewer than there may be, groups that threads have whole products of, pixels that lie apart. `phases`: of
+ * the kernel, two with parts. An epilogue is refused. */
 static void one_product_of_all_pixels(void **state)
 {
     (void)state;
@@ -123,7 +123,11 @@ static void one_product_of_all_pixels(void **state)
         s.ldy = s.k + cases[i].apart;
         assert_int_equal(conv_shape_finish(&s, "test"), GRAPHI_OK);
         struct kernel kernel;
-        const struct conv_spec spec = {.shape = s, .direction = CONV_BACKWARD_WEIGHTS, .algorithm = CONV_DIRECT};
+        const struct program none = {.inputs = 1, .outputs = 1};
+        struct conv_spec spec = {.shape = s, .direction = CONV_BACKWARD_WEIGHTS, .algorithm = CONV_DIRECT,
+                                 .epilogue = {.program = &none}};
+        assert_int_equal(conv_bind(&spec, isa_detect(), &kernel), GRAPHI_UNSUPPORTED);
+        spec.epilogue.program = NULL;
         assert_int_equal(conv_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
         if (kernel.phases != cases[i].phases)
             fail_msg("case %d has %d phases, expected %d", (int)i, kernel.phases, cases[i].phases);

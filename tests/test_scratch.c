@@ -232,6 +232,29 @@ static void pooled(void **state)
     problem_free(&p);
 }
 
+/* Weight gradients of a 1 x 1 window, products in parts, whose copies of x are by thread where there are few. */
+static void products_of_pixels(void **state)
+{
+    (void)state;
+    const struct conv_shape shape = {.n = 8, .h = 4, .w = 4, .c = 832, .k = 192, .kh = 1, .kw = 1, CONV_PLAIN};
+    struct problem p = problem_of(shape, GRAPHI_F32, shape.n - 1);
+    struct guarded expected, found;
+    p.spec.direction = CONV_BACKWARD_WEIGHTS;
+    p.spec.algorithm = CONV_DIRECT;
+    run(&p, isa_detect(), 0, 1, 1, &expected);
+    for (int threads = 1; threads <= 4; threads *= 2)
+        for (int pieces = threads; pieces <= 3 * threads + 1; pieces += 2 * threads + 1) {
+            const size_t workspace = run(&p, isa_detect(), threads, threads, pieces, &found);
+            if (memcmp(found.data, expected.data, result_floats(&p) * sizeof(float)))
+                fail_msg("other bits with %d threads in %d pieces", threads, pieces);
+            assert_true(isa_detect() >= ISA_AVX512 || isa_detect() == ISA_PLAIN || threads > 2 ||
+                        workspace > 2 * result_floats(&p) * sizeof(float)); /* parts, and copies */
+            guarded_free(&found);
+        }
+    guarded_free(&expected);
+    problem_free(&p);
+}
+
 /* Panels of a transposed matrix that each meet one tile. Kept by place in the cut, pieces that a thread takes one after
  * the other pack into memory that no cache holds. */
 static void late_panels(void **state)
@@ -292,6 +315,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(winograd),
         cmocka_unit_test(pooled),
+        cmocka_unit_test(products_of_pixels),
         cmocka_unit_test(late_panels),
         cmocka_unit_test(scratch_shrinks),
         cmocka_unit_test(runs_of_shares),

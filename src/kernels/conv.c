@@ -174,7 +174,7 @@ graphi_status conv_bind(const struct conv_spec *spec, enum isa isa, struct kerne
         return conv_depthwise_bind(&finished, isa, kernel);
     if (finished.algorithm == CONV_DIRECT && conv_few_takes(&finished, isa))
         return conv_few_bind(&finished, isa, kernel);
-    if (weights && conv_weights_flat_takes(&finished))
+    if (finished.algorithm == CONV_DIRECT && weights && conv_weights_flat_takes(&finished))
         return conv_weights_flat_bind(&finished, isa, kernel);
     if (finished.algorithm == CONV_DIRECT)
         return weights ? conv_weights_bind(&finished, isa, kernel) : conv_gather_bind(&finished, isa, kernel);

@@ -39,8 +39,8 @@ static inline int64_t conv_source(const struct conv_axis *axis, int64_t result, 
     return result * axis->stride + tap * axis->dilation - axis->pad;
 }
 
-/* Do x and dy of a weight gradient come from memory, not from a cache? A tile then goes through all panels, so that x
- * comes once. */
+/* Do x and dy of a weight gradient come from memory, not from a cache? A tile of a 1 x 1 one in bfloat16 then goes
+ * through all panels, so that x comes once. */
 static inline bool conv_far(const struct conv_shape *s)
 {
     return 4 * s->n * s->oh * s->ow * (s->c + s->k) > CONV_FAR_BYTES;

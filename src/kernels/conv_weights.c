@@ -2,7 +2,7 @@
 /* Backward-weights: dw[tap][c][k] = sum over images and pixels of x[pixel under the tap][c] * dy[pixel][k].
  *
  * For a tap, one row of output pixels is a product of x transposed (c by pixels) and dy (pixels by k): a segment for
- * the micro-kernel (of 1 x 1 windows they are all one: conv_weights_flat.c). A tile is up to 128 rows of dw by one
+ * the micro-kernel (1 x 1 windows that meet every pixel: conv_weights_flat.c). A tile is up to 128 rows of dw by one
  * panel of at most 64 columns. Its rows are channels of one tap, or, where channels lie densely in memory, all (tap
  * column, c) of one row of the window, so that three input channels make 21 rows and not 3; pixels at the borders then
  * add to a part of the rows. Such a tile has all rows of the window, if these are not too many, and goes through them

@@ -2,7 +2,7 @@
 /* Backward-weights of a 1 x 1 window that meets every pixel: dw = x^T dy, one matrix product (gemm.c) over all pixels
  * of all images, for each group.
  *
- * Where its tiles are too few to share out, the images are cut into parts, each with a product of its own in the
+ * Where its tiles are too few to share out, the pixels are cut into parts, each with a product of its own in the
  * workspace; the last phase adds them in order. Usual size: 32 x 8 x 8 pixels, 512 to 128 channels: 16 shares. */
 #include <string.h>
 
@@ -20,8 +20,8 @@ struct flat {
     const struct reduce_loops *loops;
     kernel_function product; /* of a part and group */
     size_t params_at;        /* its parameters, behind these: the block may be moved */
-    size_t products_at;      /* in the workspace, behind the parts: a place for each, as threads may be at several, */
-    size_t product_bytes;    /* so large */
+    size_t products_at;      /* in the workspace, behind the parts: */
+    size_t apart;            /* theirs, so many bytes from one to the next; 0: it is cut by threads, and serves all */
     int64_t parts, count;    /* elements of dw */
     int product_shares, shares, reduce_shares;
 };
@@ -38,31 +38,31 @@ static int64_t products_of(const struct flat *g)
     return g->parts * g->s.groups;
 }
 
-/* Threads have whole products then, each in one go. Else they have shares of all of them, as some may be longer. */
-static bool products_alike(const struct flat *g)
+/* The runs that the shares of each product are divided into; 0: each share is on its own. */
+static int product_width(const struct flat *g, int width)
 {
-    return g->s.n % g->parts == 0;
+    const int64_t products = products_of(g);
+    return (int)(width % products == 0 ? width / products : products % width == 0);
 }
 
 /* A share of the product of one part and group. */
 static graphi_status multiply(const struct flat *g, const struct kernel_call *call, int64_t index, int share)
 {
     const struct conv_shape *s = &g->s;
-    const int64_t part = index / s->groups, group = index % s->groups, pixels = s->oh * s->ow;
+    const int64_t part = index / s->groups, group = index % s->groups;
     int64_t begin, end;
-    split_range(least(call->in[0].rows, s->n), (int)g->parts, (int)part, &begin, &end);
+    split_range(least(call->in[0].rows, s->n) * s->oh * s->ow, (int)g->parts, (int)part, &begin, &end);
     float *dw = g->parts > 1 ? (float *)call->workspace + part * g->count : call->out[0].data;
     const struct kernel_array in[] = {
-        {(float *)call->in[0].data + begin * pixels * s->ldx + group * (s->c / s->groups), (end - begin) * pixels},
-        {(float *)call->in[1].data + begin * pixels * s->ldy + group * (s->k / s->groups), (end - begin) * pixels}};
+        {(float *)call->in[0].data + begin * s->ldx + group * (s->c / s->groups), end - begin},
+        {(float *)call->in[1].data + begin * s->ldy + group * (s->k / s->groups), end - begin}};
     const struct kernel_array out = {dw + group * (s->k / s->groups), s->c / s->groups};
     struct kernel_call product = *call;
     product.params = (const char *)g + g->params_at;
     product.in = in;
     product.out = &out;
-    product.workspace = (char *)call->workspace + g->products_at + (size_t)index * g->product_bytes;
-    if (call->width > 1 && products_alike(g) && products_of(g) % call->width == 0)
-        product.width = 1;
+    product.workspace = (char *)call->workspace + g->products_at + (size_t)index * g->apart;
+    product.width = call->width > 0 ? product_width(g, call->width) : 0;
     return g->product(&product, 0, share);
 }
 
@@ -75,24 +75,38 @@ static graphi_status flat_run(const struct kernel_call *call, int phase, int sha
         reduce_parts(g->loops, call->workspace, g->count, g->parts, begin, end, call->out[0].data);
         return GRAPHI_OK;
     }
-    const int64_t products = products_of(g);
-    split_range(products * g->product_shares, g->shares, share, &begin, &end);
+    split_range(products_of(g) * g->product_shares, g->shares, share, &begin, &end);
     for (int64_t i = begin; i < end; i++)
-        if (products_alike(g))
-            TRY(multiply(g, call, i / g->product_shares, (int)(i % g->product_shares)));
-        else
-            TRY(multiply(g, call, i % products, (int)(i / products)));
+        TRY(multiply(g, call, i / g->product_shares, (int)(i % g->product_shares)));
     return GRAPHI_OK;
 }
 
 static graphi_status bind_product(const struct conv_spec *spec, int64_t parts, enum isa isa, struct kernel *product)
 {
     const struct conv_shape *s = &spec->shape;
-    const int64_t pixels = divide_up(s->n, parts) * s->oh * s->ow;
+    const int64_t pixels = divide_up(s->n * s->oh * s->ow, parts);
     const struct gemm_spec gemm = {.m = s->c / s->groups, .n = s->k / s->groups, .pairs = 1, .k = &pixels,
                                    .lda = &s->ldx, .ldb = &s->ldy, .ldc = s->k, .trans_a = true, .bounded = true,
                                    .threads = spec->threads, .multiplicands = GRAPHI_F32};
     return gemm_bind(&gemm, isa, product);
+}
+
+/* The product of one of as many parts as there are shares to gain by: a shorter one has fewer. */
+static graphi_status bind_parts(const struct conv_spec *spec, enum isa isa, int64_t *parts, struct kernel *product)
+{
+    const struct conv_shape *s = &spec->shape;
+    TRY(bind_product(spec, 1, isa, product));
+    const int alone = product->shares[0];
+    *parts = conv_weight_parts(s, alone * s->groups, s->c / s->groups * s->k);
+    if (*parts == 1)
+        return GRAPHI_OK;
+    kernel_fini(product);
+    TRY(bind_product(spec, *parts, isa, product));
+    if (*parts * product->shares[0] > alone)
+        return GRAPHI_OK;
+    kernel_fini(product);
+    *parts = 1;
+    return bind_product(spec, 1, isa, product);
 }
 
 graphi_status conv_weights_flat_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
@@ -100,12 +114,10 @@ graphi_status conv_weights_flat_bind(const struct conv_spec *spec, enum isa isa,
     const struct conv_shape *s = &spec->shape;
     const int64_t count = s->c / s->groups * s->k, pixels = s->n * s->oh * s->ow;
     struct kernel product;
-    TRY(bind_product(spec, 1, isa, &product));
-    const int64_t parts = conv_weight_parts(s, product.shares[0] * s->groups, count);
-    if (parts > 1) {
-        kernel_fini(&product);
-        TRY(bind_product(spec, parts, isa, &product));
-    }
+    int64_t parts = 1;
+    if (spec->epilogue.program)
+        return fail(GRAPHI_UNSUPPORTED, "conv", "found an epilogue on a weight gradient, expected none");
+    TRY(bind_parts(spec, isa, &parts, &product));
     const size_t own = (size_t)whole_lines(sizeof(struct flat));
     struct flat *g = mem_zalloc(own + product.params_bytes);
     if (!g) {
@@ -117,17 +129,19 @@ graphi_status conv_weights_flat_bind(const struct conv_spec *spec, enum isa isa,
     g->product = product.run;
     g->params_at = own;
     memcpy((char *)g + own, product.params, product.params_bytes);
-    g->product_bytes = (size_t)whole_lines((int64_t)product.workspace);
     g->parts = parts;
     g->count = count;
     g->product_shares = product.shares[0];
     g->products_at = parts > 1 ? (size_t)whole_lines(4 * parts * count) : 0;
+    const bool by_threads = share_slots(g->product_shares, spec->threads) < g->product_shares;
+    g->apart = by_threads ? 0 : (size_t)whole_lines((int64_t)product.workspace);
     g->shares = clamp_shares(products_of(g) * g->product_shares);
     g->reduce_shares = parts > 1 ? clamp_shares(divide_up(count, REDUCE_STEP)) : 0;
     *kernel = (struct kernel){.name = "conv_weights", .run = flat_run, .params = g,
                               .params_bytes = own + product.params_bytes, .phases = parts > 1 ? 2 : 1,
                               .shares = {g->shares, g->reduce_shares},
-                              .workspace = g->products_at + (size_t)products_of(g) * g->product_bytes,
+                              .workspace = g->products_at + product.workspace +
+                                           (size_t)(products_of(g) - 1) * g->apart,
                               .flops = 2 * (double)count * (double)pixels, .bytes = conv_traffic(s)};
     kernel_fini(&product);
     return GRAPHI_OK;

@@ -39,7 +39,7 @@ enum {
     TRANS_BYTES = 320 << 10, /* of a piece of a transposed A and of B, which stays in a level-2 cache of 1 MB beside the
                               * next one; half of it where A meets one panel, and is asked for in little time */
     NEAR_ROWS = 192,         /* of more rows a transposed A is copied before AVX-512 */
-    NEAR_STEPS = 64,         /* shorter pairs are one segment in the copy, and nothing is asked for beside it */
+    NEAR_STEPS = 64,         /* shorter pairs are one segment in the copy, and the next one is not asked for */
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while rows pass */
     CONVERT_ROWS = 64,       /* rows of A rounded at a time */
 };
@@ -242,23 +242,24 @@ static bool operands_at(const struct gemm *g, const struct kernel_call *call, co
     return false;
 }
 
-/* What a piece asks for: of A and of B a piece each; no tile: nothing. Of A only what is transposed, of which a step is
- * whole lines and a tile of a weight gradient reads as much as of B: what the next piece reads, or, where it is copied,
- * the next copy. */
-struct asked {
+/* What a piece asks for: of B what the next one reads; of A (no tile: nothing) only what is transposed, of which a step
+ * is whole lines and a tile of a weight gradient reads as much as of B: the same, or, where it is copied, what the next
+ * copy reads. */
+struct asked_pieces {
     struct piece a, b;
     struct place place_a, place_b;
 };
 
 /* Asks for what lies `ahead` steps behind the beginnings of those pieces beside the segment to be added. */
-static void ask_for(const struct gemm *g, const struct kernel_call *call, struct asked *asked, int64_t ahead,
+static void ask_for(const struct gemm *g, const struct kernel_call *call, struct asked_pieces *asked, int64_t ahead,
                     struct micro_list *list)
 {
     struct operands o;
     int64_t step = asked->a.from + ahead;
     list->soon_a = list->soon_b = NULL;
     if (asked->a.tile && operands_at(g, call, asked->a.tile, &asked->place_a, &step, &o)) {
-        list->soon_a = o.a + 4 * step * o.step_stride;
+        const bool alike = !list->call.count || list->call.soon_stride == o.step_stride;
+        list->soon_a = alike ? o.a + 4 * step * o.step_stride : NULL;
         list->call.soon_stride = o.step_stride;
     }
     step = asked->b.from + ahead;
@@ -307,7 +308,7 @@ static void copy_base(const struct gemm *g, const struct kernel_call *call, cons
 
 /* Adds a piece to the tile at c (the first: clears it before, where sums begin with 0), and asks meanwhile. */
 static void multiply_piece(const struct gemm *g, const struct kernel_call *call, struct piece piece,
-                           struct asked asked, float *c, int64_t ldc)
+                           struct asked_pieces asked, float *c, int64_t ldc)
 {
     const struct tile *t = piece.tile;
     const int64_t to = piece.from + g->steps;
@@ -362,6 +363,14 @@ static int64_t total_steps(const struct gemm *g, const struct kernel_call *call)
     return total;
 }
 
+static int64_t shortest(const struct gemm *g)
+{
+    int64_t k = g->pair[0].k;
+    for (int pair = 1; pair < g->pair_count; pair++)
+        k = least(k, g->pair[pair].k);
+    return k;
+}
+
 /* Tiles of one row, with the tile that follows them: one piece of the sum after the other, so that the piece of A that
  * they share stays in the level-2 cache. A tile with an epilogue is alone, and is multiplied in a buffer: the epilogue
  * may overwrite one of its inputs with C. So is one whose panel is packed late. */
@@ -370,7 +379,7 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
     alignas(64) float buffer[TILE_ROWS_MAX * PANEL_MAX];
     const bool buffered = g->epilogue.present;
     const int64_t total = total_steps(g, call);
-    const bool asks_a = g->spec.trans_a && (!g->near_a || g->pair[0].k >= NEAR_STEPS);
+    const bool asks_a = g->spec.trans_a && (!g->near_a || shortest(g) >= NEAR_STEPS);
     for (int pair = 0; g->pack_late && pair < g->pair_count; pair++)
         pack_panel(g, call, t->batch, t->col, pair,
                    (char *)call->workspace + g->pair[pair].b_at + (size_t)t->slot * g->batch.b.bytes);
@@ -380,7 +389,7 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
         for (int i = 0; i < count; i++) {
             const int64_t soon = from + g->steps, steps = most(least(g->steps, total - soon), 0);
             const struct piece next_row = steps ? (struct piece){t, soon} : (struct piece){&t[count], 0};
-            struct asked asked = {.b = i + 1 < count ? (struct piece){&t[i + 1], from} : next_row};
+            struct asked_pieces asked = {.b = i + 1 < count ? (struct piece){&t[i + 1], from} : next_row};
             if (asks_a && i == (g->near_a ? 0 : count - 1))
                 asked.a = next_row;
             float *c = (float *)call->out[0].data + batch_along(&g->batch, g->batch.c.stride, t[i].batch) +

@@ -393,7 +393,7 @@ static int blocks_below(int rows, int vectors)
 
 /* What the next call reads, shared by all blocks of this one, which find their own B in level 1. */
 struct far {
-    const void *const *soon_a, *const *soon_b;
+    const struct micro_call *call;
     int64_t stride_a, stride_b; /* bytes a step */
     int lines_of_a, lines_of_b; /* a step */
     int parts;                  /* of the steps, for a block each */
@@ -423,14 +423,13 @@ TABLE(spaced, SPACED_ENTRY)
 static struct far *far_of(const struct micro_call *call, int width, struct far *far)
 {
     const int64_t stride = call->soon_stride ? call->soon_stride : call->step_stride;
-    *far = (struct far){.soon_a = call->soon_a, .soon_b = call->soon_b, .stride_a = 4 * stride,
-                        .stride_b = 4 * call->ldb, .parts = ASKERS};
+    *far = (struct far){.call = call, .stride_a = 4 * stride, .stride_b = 4 * call->ldb, .parts = ASKERS};
     far->lines_of_a = call->soon_a ? (int)divide_up(4 * call->m, LINE) : 0;
     far->lines_of_b = call->soon_b ? (int)divide_up(4 * call->n, LINE) : 0;
     const int64_t sharing = blocks_below(call->m, width / LANES) * divide_up(call->n, width);
     while (far->parts > 1 && (far->lines_of_a + far->lines_of_b) * far->parts > sharing)
         far->parts /= 2;
-    if (far->parts == 1) /* a line a step is waited for: hardware does as well */
+    if (far->parts == 1) /* too few blocks: hardware alone is as fast */
         far->lines_of_a = far->lines_of_b = 0;
     return call->count && steps_of(call, 0) >= SPACED_STEPS ? far : NULL;
 }
@@ -441,8 +440,8 @@ static enum asks asks_far(struct far *far, struct asked *asked)
     far->block++;
     if (line_of_b >= far->lines_of_b)
         return NOTHING;
-    *asked = line_of_b < 0 ? (struct asked){far->soon_a, line * LINE, far->stride_a, part, far->parts}
-                           : (struct asked){far->soon_b, line_of_b * LINE, far->stride_b, part, far->parts};
+    *asked = line_of_b < 0 ? (struct asked){far->call->soon_a, line * LINE, far->stride_a, part, far->parts}
+                           : (struct asked){far->call->soon_b, line_of_b * LINE, far->stride_b, part, far->parts};
     return SPACED;
 }
 
@@ -520,10 +519,21 @@ static int width_of(const struct micro_call *call)
 #endif
 }
 
+/* Does every step of a block find what it asks for as far on as its own A? */
+static bool steps_alike(const struct micro_call *call)
+{
+    return !call->soon_stride || call->soon_stride == call->step_stride;
+}
+
 static void columns(const struct micro_call *call, bool pairs)
 {
     const int width = width_of(call);
     struct far room, *far = call->soon_a && call->ldb <= PANEL_MAX ? far_of(call, width, &room) : NULL;
+    struct micro_call other = *call;
+    if (!far && !steps_alike(call)) {
+        other.soon_a = NULL;
+        call = &other;
+    }
     for (int col = 0; col < call->n; col += width)
         column(call, col, (int)least(call->n - col, width), pairs, far);
 }
@@ -617,6 +627,8 @@ static void copied_columns(const struct micro_call *call, bool pairs)
     near.k = k;
     near.count = join_segments(call, lines, a, b, k);
     struct far room, *far = near.count == call->count ? far_of(call, WIDTH, &room) : NULL;
+    if (!far && !steps_alike(call))
+        near.soon_a = NULL;
     for (int col = 0; col < call->n; col += WIDTH) {
         const int width = (int)least(call->n - col, WIDTH);
         copy_column(call, col, width, lines, !far);
