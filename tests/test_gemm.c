@@ -477,8 +477,7 @@ static void few_threads_take_shares_together(void **state)
         struct kernel kernel;
         assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
         assert_int_equal(kernel.shares[0], cases[i].shares);
-        assert_true((kernel.workspace > 0) == (isa_detect() < ISA_AVX512 && m > 200)); /* copies of A, if no larger than
-                                                                                        * the result */
+        assert_true((kernel.workspace > 0) == (isa_detect() < ISA_AVX512 && m > 192)); /* copies of A */
         spec.threads = 64;
         struct kernel many;
         assert_int_equal(gemm_bind(&spec, isa_detect(), &many), GRAPHI_OK);

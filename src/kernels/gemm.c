@@ -39,6 +39,7 @@ enum {
     TRANS_BYTES = 320 << 10, /* of a piece of a transposed A and of B, which stays in a level-2 cache of 1 MB beside the
                               * next one; half of it where A meets one panel, and is asked for in little time */
     NEAR_ROWS = 192,         /* of more rows a transposed A is copied before AVX-512 */
+    NEAR_BYTES = 256 << 10,  /* of all copies, or as much as the result; pieces are shorter then */
     NEAR_STEPS = 64,         /* shorter pairs are one segment in the copy, and the next one is not asked for */
     PANEL_BYTES = 512 << 10, /* panels kept in the level-2 cache while rows pass */
     CONVERT_ROWS = 64,       /* rows of A rounded at a time */
@@ -598,9 +599,13 @@ static void cut(struct gemm *g, enum isa isa)
     int64_t tiles = g->batch.count * divide_up(s->m, g->tile_rows) * g->panels;
     g->multiply_shares = clamp_shares(g->turns && tiles > TURN_SHARES ? TURN_SHARES : tiles);
     g->slots = share_slots(g->multiply_shares, s->threads);
-    g->near_bytes = 4 * (size_t)(g->steps * near_stride(g->most_rows));
+    const int64_t step_bytes = 4 * near_stride(g->most_rows), copies = 2 * (int64_t)g->slots;
+    const int64_t fit = most(4 * s->m * s->n, NEAR_BYTES) / (copies * step_bytes);
     g->near_a = isa < ISA_AVX512 && s->trans_a && !g->convert_a && !g->pack_late && s->m > NEAR_ROWS &&
-                2 * (size_t)g->slots * g->near_bytes <= 4 * (size_t)s->m * (size_t)s->n; /* no more than the result */
+                fit >= least(NEAR_STEPS, g->steps);
+    if (g->near_a)
+        g->steps = least(g->steps, whole_pairs(g, fit));
+    g->near_bytes = (size_t)(g->steps * step_bytes);
 }
 
 graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kernel *kernel)
