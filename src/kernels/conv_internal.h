@@ -14,6 +14,7 @@ enum {
     CONV_FEW_CHANNELS = 16, /* below: a weight gradient's pixels lie side by side as it reads them */
     CONV_NEAR_BYTES = 2 << 20, /* x and dy beyond this are not in the level-2 cache: a weight gradient asks for them, */
     CONV_ASKING_STEPS = 192,   /* in calls of so many steps, which fit there together with those asked for */
+    CONV_REDUCE_STEP = 16384,  /* elements of the sum of parts of a weight gradient that are a share */
 };
 
 /* One dimension of a convolution: `result` coordinates are computed from `source` coordinates. */
@@ -37,6 +38,13 @@ static inline int64_t conv_source(const struct conv_axis *axis, int64_t result, 
     if (axis->backward)
         return (result + axis->pad - tap * axis->dilation) / axis->stride;
     return result * axis->stride + tap * axis->dilation - axis->pad;
+}
+
+/* A 1 x 1 window that meets every pixel once: all pixels of an image are one row. */
+static inline bool conv_flat(const struct conv_shape *s)
+{
+    return s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 && s->oh == s->h && s->ow == s->w &&
+           !s->pad_top && !s->pad_left;
 }
 
 /* Do x and dy of a weight gradient come from memory, not from a cache? A tile of a 1 x 1 one in bfloat16 then goes

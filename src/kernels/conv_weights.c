@@ -32,7 +32,6 @@ enum {
     TILE_ROWS_MAX = 128,
     NARROW = 4,          /* as many columns of the same taps, or fewer, are gone down one by one */
     WIDE_ROW = 7,        /* images at least so wide have taps of a window row together, whatever their channels */
-    REDUCE_STEP = 16384, /* elements added at a time */
     /* Lines of dy that are copied: so short, of at least so many channels of x. */
     SHORT_LINE = 8,
     SHORT_STRIDED_LINE = 17, /* of a stride leaves less of what is read */
@@ -386,7 +385,7 @@ static void size_up(struct weights *g, enum isa isa)
 static size_t lay_out(struct weights *g, int threads)
 {
     g->shares = clamp_shares(tiles_of(g));
-    g->reduce_shares = g->parts > 1 ? clamp_shares(divide_up(g->count, REDUCE_STEP)) : 0;
+    g->reduce_shares = g->parts > 1 ? clamp_shares(divide_up(g->count, CONV_REDUCE_STEP)) : 0;
     g->slots = share_slots(g->shares, threads);
     g->slots_at = g->parts > 1 ? whole_lines(4 * g->parts * g->count) : 0;
     return g->slots_at + whole_lines(4 * g->slots * g->copy_floats);

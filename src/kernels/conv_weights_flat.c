@@ -13,8 +13,6 @@
 #include "kernels/reduce_isa.h"
 #include "kernels/shares.h"
 
-enum { REDUCE_STEP = 16384 }; /* elements added at a time */
-
 struct flat {
     struct conv_shape s;
     const struct reduce_loops *loops;
@@ -28,9 +26,7 @@ struct flat {
 
 bool conv_weights_flat_takes(const struct conv_spec *spec)
 {
-    const struct conv_shape *s = &spec->shape;
-    return spec->multiplicands == GRAPHI_F32 && s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 &&
-           s->oh == s->h && s->ow == s->w && !s->pad_top && !s->pad_left;
+    return spec->multiplicands == GRAPHI_F32 && conv_flat(&spec->shape);
 }
 
 static int64_t products_of(const struct flat *g)
@@ -136,7 +132,7 @@ graphi_status conv_weights_flat_bind(const struct conv_spec *spec, enum isa isa,
     const bool by_threads = share_slots(g->product_shares, spec->threads) < g->product_shares;
     g->apart = by_threads ? 0 : (size_t)whole_lines((int64_t)product.workspace);
     g->shares = clamp_shares(products_of(g) * g->product_shares);
-    g->reduce_shares = parts > 1 ? clamp_shares(divide_up(count, REDUCE_STEP)) : 0;
+    g->reduce_shares = parts > 1 ? clamp_shares(divide_up(count, CONV_REDUCE_STEP)) : 0;
     *kernel = (struct kernel){.name = "conv_weights", .run = flat_run, .params = g,
                               .params_bytes = own + product.params_bytes, .phases = parts > 1 ? 2 : 1,
                               .shares = {g->shares, g->reduce_shares},

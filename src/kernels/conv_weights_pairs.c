@@ -23,7 +23,6 @@
 
 enum {
     TILE_ROWS_MAX = 128,
-    REDUCE_STEP = 16384, /* elements added at a time */
 };
 
 struct weights {
@@ -264,8 +263,7 @@ static void find_inside(struct weights *g)
 static void size_up(struct weights *g, enum isa isa)
 {
     struct conv_shape *s = &g->s;
-    if (s->kh == 1 && s->kw == 1 && s->stride_h == 1 && s->stride_w == 1 && s->oh == s->h && s->ow == s->w &&
-        !s->pad_top && !s->pad_left) {
+    if (conv_flat(s)) {
         s->w *= s->h;
         s->ow = s->w;
         s->h = s->oh = 1;
@@ -297,7 +295,7 @@ static void size_up(struct weights *g, enum isa isa)
     g->parts_at = g->marks_at + whole_lines(s->n * (s->h + s->oh));
     g->shares[0] = clamp_shares(s->n * (s->h + s->oh));
     g->shares[1] = clamp_shares(tiles_of(g));
-    g->shares[2] = g->parts > 1 ? clamp_shares(divide_up(g->count, REDUCE_STEP)) : 0;
+    g->shares[2] = g->parts > 1 ? clamp_shares(divide_up(g->count, CONV_REDUCE_STEP)) : 0;
 }
 
 graphi_status conv_weights_pairs_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)

@@ -529,8 +529,9 @@ static void columns(const struct micro_call *call, bool pairs)
 {
     const int width = width_of(call);
     struct far room, *far = call->soon_a && call->ldb <= PANEL_MAX ? far_of(call, width, &room) : NULL;
-    struct micro_call other = *call;
+    struct micro_call other;
     if (!far && !steps_alike(call)) {
+        other = *call;
         other.soon_a = NULL;
         call = &other;
     }
