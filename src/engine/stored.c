@@ -9,6 +9,7 @@
 #include "engine/plan.h"
 #include "engine/race.h"
 #include "engine/rounding.h"
+#include "engine/whom.h"
 #include "machine/machine.h"
 #include "schedule/ring.h"
 #include "schedule/widths.h"
@@ -88,6 +89,7 @@ graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
     add_hash(&text, "graph", c->graph_hash);
     add_hash(&text, "machine", machine_hash(plan->machine));
     add_hash(&text, "options", c->hash);
+    whom_write(&text, c, plan->machine);
     text_add(&text, "  \"rounding\": \"");
     rounding_names(c->rounding, ",", &text);
     text_add(&text, "\",\n");
@@ -229,9 +231,7 @@ static graphi_status check_fit(const struct json_file *r, const struct compiled 
 {
     int64_t operations;
     TRY(json_file_expect(r, "version", graphi_version()));
-    TRY(json_file_expect_hash(r, "graph", c->graph_hash));
-    TRY(json_file_expect_hash(r, "machine", machine_hash(c->machine)));
-    TRY(json_file_expect_hash(r, "options", c->hash));
+    TRY(whom_check(r, c));
     return json_file_integer(r, r->root, "operations", c->tasks, c->tasks, &operations);
 }
 
