@@ -80,6 +80,26 @@ static void idle_executors_take_their_part(void **state)
     free(five.core);
 }
 
+/* A resource that pieces share gives no more where they are begun one after the other: what more than `enough` workers
+ * gain nothing by takes no less time in pieces than with so many. */
+static void pieces_are_no_faster_than_a_team(void **state)
+{
+    graphi_machine four = dag_machine(CORES, 0);
+    for (int enough = 1; enough <= CORES; enough++)
+        for (int pieces = 2; pieces <= 24; pieces++) {
+            struct dag *g = lone_task(pieces, 0.5);
+            for (int w = 0; w < CORES; w++)
+                g->curves[0].ns[w] = pieces * PIECE / (double)(w < enough ? w + 1 : enough);
+            for (int executors = 2; executors <= CORES; executors++) {
+                const graphi_setting setting = joining(executors);
+                struct task_record r;
+                assert_true(play(g, &setting, &four, &r).makespan_ns >= curve_least_ns(&g->curves[0]));
+            }
+            dag_free(g);
+        }
+    free(four.core);
+}
+
 /* Four tasks on three executors: 0 of 16 pieces, 1 of 2.5 of their time, which makes 2 and 3 ready, of 1.5 each. */
 static struct dag *own_tasks(void)
 {
@@ -423,6 +443,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_executors_take_their_part),
+        cmocka_unit_test(pieces_are_no_faster_than_a_team),
         cmocka_unit_test(own_tasks_come_first),
         cmocka_unit_test(messages_and_atomics_are_charged),
         cmocka_unit_test(joining_gains_what_a_team_gains),

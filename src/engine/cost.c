@@ -163,6 +163,14 @@ static double factor(const struct cost_curve *curve, enum times times)
     return times == ALONE ? 1 : curve_least_factor(curve, times == IN_ORDER);
 }
 
+/* By executors that join, whose time is known beside others, a task may be shared out better than any team does it
+ * (simulated_join.c). */
+static double fastest_ns(const graphi_plan *plan, const struct cost_curve *curve)
+{
+    const bool joined = plan->setting.join > 0 && curve->beside > 0;
+    return joined ? fmin(curve_least_ns(curve), curve_ns(curve, 1) / plan->setting.executors) : curve_least_ns(curve);
+}
+
 /* The longest path at every task's fastest width, and the least work. */
 static void add_task(const graphi_plan *plan, int32_t task, enum times times, double *fastest, double *longest,
                      double *work)
@@ -174,7 +182,7 @@ static void add_task(const graphi_plan *plan, int32_t task, enum times times, do
     for (int32_t e = c->edges_begin[task]; fastest && e < c->edges_begin[task + 1]; e++)
         after = fmax(after, fastest[c->edges[e]]);
     if (fastest) /* no memory: the work tells alone */
-        fastest[task] = after + curve_least_ns(curve) * factor(curve, times);
+        fastest[task] = after + fastest_ns(plan, curve) * factor(curve, times);
     *longest = fastest ? fmax(*longest, fastest[task]) : 0;
 }
 

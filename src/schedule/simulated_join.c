@@ -47,12 +47,25 @@ static double piece_ns(struct world *w, int leader)
     return pieces_ns(w, leader) / w->workers[leader].pieces + w->schedule->machine->atomic_ns;
 }
 
+/* What is left until the task may end. Pieces that were begun beside few would have become slower as more came, where
+ * a resource that they share has no more to give: together they are no faster than the fastest team. What was measured
+ * beside others says by itself what they lose. */
+static double rest_ns(const struct world *w, int leader)
+{
+    const struct virtual_worker *l = &w->workers[leader];
+    const struct tasks *t = w->schedule->tasks;
+    const struct cost_curve *curve = &t->curves[t->curve_of[l->task]];
+    return curve->beside > 0 ? 0 : l->opened + curve_least_ns(curve) - w->now;
+}
+
 static void begin_piece(struct world *w, int leader, int worker)
 {
     struct virtual_worker *l = &w->workers[leader];
-    if (++l->taken == l->pieces)
-        bitmap_clear(&w->open, leader);
     double ns = piece_ns(w, leader);
+    if (++l->taken == l->pieces) {
+        bitmap_clear(&w->open, leader);
+        ns = fmax(ns, rest_ns(w, leader));
+    }
     if (worker != leader)
         ns += world_enter_core(w, worker, 1);
     world_occupy(w, worker, ns, 1);
@@ -110,6 +123,7 @@ double join_open(struct world *w, int leader, int pieces, double ns)
     struct virtual_worker *l = &w->workers[leader];
     l->pieces = pieces;
     l->taken = l->there = 1;
+    l->opened = w->now;
     bitmap_set(&w->open, leader);
     call(w, pieces - 1);
     return ns / pieces + w->schedule->machine->atomic_ns;

@@ -25,6 +25,7 @@ struct virtual_worker {
     int width;
     /* of the open task that it leads */
     int pieces, taken, there; /* 0: it is not open; those begun; workers at them */
+    double opened;            /* when */
     bool waits;               /* its own have ended */
     /* of pieces that it runs for others */
     int joined, looked; /* who leads the task, < 0: none; who led the last one */
