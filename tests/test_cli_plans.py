@@ -599,6 +599,26 @@ def test_disturbed_plans(cli):
             process.wait()
 
 
+def test_virtual_time_is_told_once(cli):
+    """What --explain said an operation takes was its curve's time: neither what a thread without a core of its own takes, nor what
+    it takes beside those who share its memory, nor in pieces; timelines of the same command had these."""
+    machine = str(cli.source / "machines" / "xeon-phi-7250.json")
+    setting = {"--pin": "off", "--executors": 8, "--width": 8}, {"--join": "on", "--executors": 20, "--width": 1, "--cores": 20}
+    for options in setting:
+        words = [x for pair in options.items() for x in pair]
+        text = cli.run("simulate", "pathnet", "--machine", machine, *words, "--explain", "--timeline", cli.folder / "virtual").stdout
+        events = json.loads((cli.folder / "virtual.json").read_text())["traceEvents"]
+        lasts = {}
+        for e in events:
+            if e["ph"] == "X" and not e["args"]["joined"]:
+                lasts.setdefault((e["args"]["node"], round(e["ts"], 1)), []).append(e["dur"])
+        told = re.findall(r"^ +\d+ \S+ '([^']*)' .*?  ([\d.]+) us x\d+(?: spread)? at ([\d.]+) us, level", text, re.M)
+        assert len(told) > 100, text
+        for node, took, start in told:
+            near = [d for shift in (-0.1, 0, 0.1) for d in lasts.get((node, round(float(start) + shift, 1)), [])]
+            assert any(abs(d - float(took)) < 0.2 + 0.001 * d for d in near), (options, node, took, start, near)
+
+
 def test_pin(cli):
     """Where another process has the cores `on` must say so and end, `auto` go on with a note; both once did the
     latter."""

@@ -690,6 +690,9 @@ static void models_direct_schedules(void **state)
     char *text;
     check_ok(graphi_plan_explain(directed, true, &text));
     assert_non_null(strstr(text, "curve predicted by k-neighbours, stored are x4 spread 21.0 us"));
+    char bound[64]; /* of what time passes by */
+    snprintf(bound, sizeof bound, "lower bound %.3f ms", best.lower_bound_ms);
+    assert_true(strstr(text, bound) && fabs(own.lower_bound_ms - best.lower_bound_ms) > 1e-3);
     graphi_free(text);
     keeps_both(&folder, g, directed);
     assert_int_equal(graphi_plan_with(plan, &(graphi_plan_change){.curves = curves, .model = "nobody"}, &none),

@@ -46,7 +46,7 @@ static void explain_memory(const struct compiled *c, struct text *text)
              mb(c->packed_bytes), mb(c->workspace_bytes));
 }
 
-/* The plan in virtual time. */
+/* The plan in virtual time, which passes by the durations of `truth`. */
 struct start {
     int64_t ns;
     int32_t task;
@@ -74,7 +74,7 @@ static void played_close(struct played *p)
     mem_free(p->running);
 }
 
-static graphi_status play(const graphi_plan *plan, struct played *p)
+static graphi_status play(const graphi_plan *plan, const graphi_plan *truth, struct played *p)
 {
     size_t tasks = (size_t)plan->compiled->tasks + 1;
     struct simulation simulation;
@@ -84,7 +84,7 @@ static graphi_status play(const graphi_plan *plan, struct played *p)
                          .running = mem_zalloc_array(tasks, sizeof *p->running)};
     if (!p->records || !p->order || !p->running)
         return fail_memory("explanation", tasks * sizeof *p->records);
-    TRY(simulator_open(plan, &p->simulator));
+    TRY(simulator_open_against(plan, truth, &p->simulator));
     TRY(simulator_run(&p->simulator, p->records, &simulation));
     for (int32_t t = 0; t < plan->compiled->tasks; t++)
         p->order[t] = (struct start){p->records[t].start_ns, t};
@@ -133,7 +133,6 @@ static void explain_task(const struct played *p, int32_t t, struct text *text)
     const struct compiled *c = p->plan->compiled;
     const struct bound *bound = &c->task[t];
     const struct task_record *record = &p->records[t];
-    const struct cost_curve *curve = &p->plan->curves[c->curve_of[t]];
     const struct policy *policy = policy_of(&p->plan->setting);
     char name[160], type[96];
     node_text(c->graph, bound->node, name, sizeof name);
@@ -143,7 +142,7 @@ static void explain_task(const struct played *p, int32_t t, struct text *text)
         text_add(text, "%s%s", i == bound->inputs ? " -> " : " ", type);
     }
     text_add(text, "  %.1f us x%d%s at %.1f us, level %.1f us",
-             curve_mode_ns(curve, record->width, record->spread) / 1e3, record->width,
+             (double)(record->end_ns - record->start_ns) / 1e3, record->width,
              record->spread ? " spread" : "", (double)record->start_ns / 1e3, (double)p->plan->level[t] / 1e3);
     if (record->inlined)
         text_add(text, ", inline");
@@ -155,10 +154,10 @@ static void explain_task(const struct played *p, int32_t t, struct text *text)
     text_add(text, "\n");
 }
 
-static graphi_status explain_tasks(const graphi_plan *plan, struct text *text)
+static graphi_status explain_tasks(const graphi_plan *plan, const graphi_plan *truth, struct text *text)
 {
     struct played p;
-    graphi_status status = play(plan, &p);
+    graphi_status status = play(plan, truth, &p);
     if (!status)
         text_add(text,
                  "operations in virtual time (number, node, kernel, shapes; time, width, start, level; choice):\n");
@@ -188,48 +187,60 @@ static void explain_durations(const graphi_plan *plan, struct text *text)
 }
 
 /* Times of the whole step, and how far they are from the bound that no schedule beats. */
-static void explain_step(const graphi_plan *plan, struct text *text)
+static void explain_step(const graphi_plan *plan, const graphi_plan *truth, struct text *text)
 {
     const struct {
         const char *what;
         double ns;
-    } steps[] = {{"predicted", plan->predicted_ns}, {"measured", plan->measured_ns}};
+    } steps[] = {{truth == plan ? "predicted" : "by the model", plan->predicted_ns}, {"measured", plan->measured_ns}};
     text_add(text, "durations ");
     explain_durations(plan, text);
-    text_add(text, "; critical path %.3f ms, lower bound %.3f ms", plan->critical_path_ns / 1e6,
-             plan->lower_bound_ns / 1e6);
+    text_add(text, "; critical path %.3f ms, lower bound %.3f ms", truth->critical_path_ns / 1e6,
+             truth->lower_bound_ns / 1e6);
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-        if (steps[i].ns > 0 && plan->lower_bound_ns > 0)
+        if (steps[i].ns > 0 && truth->lower_bound_ns > 0)
             text_add(text, ", %s step %.3f ms (%+.1f %% from the bound)", steps[i].what, steps[i].ns / 1e6,
-                     100 * (steps[i].ns / plan->lower_bound_ns - 1));
+                     100 * (steps[i].ns / truth->lower_bound_ns - 1));
     text_add(text, "\n");
+}
+
+/* truth: the plan, or, where a model's curves direct it, one of those that it took the place of. */
+static graphi_status explain(const graphi_plan *plan, const graphi_plan *truth, bool operations, struct text *text)
+{
+    const struct compiled *c = plan->compiled;
+    text_add(text, "graph %016llx on %smachine %016llx (%s, %d cores), ", (unsigned long long)c->graph_hash,
+             plan->machine->captured ? "" : "simulated ", (unsigned long long)machine_hash(plan->machine),
+             plan->machine->name, plan->machine->cores);
+    if (!plan->machine->captured && strcmp(plan->machine->isa, isa_name(c->isa)) != 0)
+        text_add(text, "instruction set %s, kernels of ", plan->machine->isa);
+    else
+        text_add(text, "instruction set ");
+    text_add(text, "%s\n", isa_name(c->isa));
+    if (c->rounding) {
+        text_add(text, "rounds otherwise than without --allow-rounding: ");
+        rounding_names(c->rounding, ", ", text);
+        text_add(text, "\n");
+    }
+    text_add(text, "%s", plan->why.data ? plan->why.data : "");
+    if (plan->others > 0 && !strstr(text->data ? text->data : "", "measured while others")) /* old stored ones say it */
+        text_add(text, "measured while others used %.0f %% of the cores\n", 100 * plan->others);
+    explain_step(plan, truth, text);
+    text_add(text, "compiled in %.1f ms: %d operations, %d packed forms kept between runs, %.3f GFLOP, %.3f GB\n",
+             c->compile_ms, (int)c->tasks, (int)c->prepared.count, c->flops / 1e9, c->bytes / 1e9);
+    explain_memory(c, text);
+    return operations ? explain_tasks(plan, truth, text) : GRAPHI_OK;
 }
 
 graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char **out)
 {
-    const struct compiled *c = plan->compiled;
     struct text text = {0};
-    text_add(&text, "graph %016llx on %smachine %016llx (%s, %d cores), ", (unsigned long long)c->graph_hash,
-             plan->machine->captured ? "" : "simulated ", (unsigned long long)machine_hash(plan->machine),
-             plan->machine->name, plan->machine->cores);
-    if (!plan->machine->captured && strcmp(plan->machine->isa, isa_name(c->isa)) != 0)
-        text_add(&text, "instruction set %s, kernels of ", plan->machine->isa);
-    else
-        text_add(&text, "instruction set ");
-    text_add(&text, "%s\n", isa_name(c->isa));
-    if (c->rounding) {
-        text_add(&text, "rounds otherwise than without --allow-rounding: ");
-        rounding_names(c->rounding, ", ", &text);
-        text_add(&text, "\n");
-    }
-    text_add(&text, "%s", plan->why.data ? plan->why.data : "");
-    if (plan->others > 0 && !strstr(text.data ? text.data : "", "measured while others")) /* old stored ones say it */
-        text_add(&text, "measured while others used %.0f %% of the cores\n", 100 * plan->others);
-    explain_step(plan, &text);
-    text_add(&text, "compiled in %.1f ms: %d operations, %d packed forms kept between runs, %.3f GFLOP, %.3f GB\n",
-             c->compile_ms, (int)c->tasks, (int)c->prepared.count, c->flops / 1e9, c->bytes / 1e9);
-    explain_memory(c, &text);
-    graphi_status status = operations ? explain_tasks(plan, &text) : GRAPHI_OK;
+    graphi_plan *observed = NULL;
+    graphi_status status = GRAPHI_OK;
+    if (plan->observed)
+        status = plan_over(plan->compiled, plan->machine, plan->observed, plan->measured, &plan->setting, &observed);
+    if (!status)
+        status = explain(plan, observed ? observed : plan, operations, &text);
+    graphi_plan_destroy(observed);
     return hand_out(status, &text, out);
 }
 

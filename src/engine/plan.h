@@ -222,6 +222,8 @@ struct plan_simulator {
     struct traffic traffic;
 };
 graphi_status simulator_open(const graphi_plan *plan, struct plan_simulator *out); /* close after success */
+/* Decisions follow the plan's curves, time passes by those of `truth`. */
+graphi_status simulator_open_against(const graphi_plan *plan, const graphi_plan *truth, struct plan_simulator *out);
 graphi_status simulator_run(struct plan_simulator *simulator, struct task_record *records, struct simulation *out);
 void simulator_close(struct plan_simulator *simulator);
 

@@ -11,8 +11,7 @@
 
 #include <string.h>
 
-/* Decisions follow the plan's curves, time passes by those of `truth`. */
-static graphi_status open_against(const graphi_plan *plan, const graphi_plan *truth, struct plan_simulator *out)
+graphi_status simulator_open_against(const graphi_plan *plan, const graphi_plan *truth, struct plan_simulator *out)
 {
     *out = (struct plan_simulator){0};
     TRY(schedule_create(&plan->tasks, &plan->setting, plan->machine, &out->schedule));
@@ -25,7 +24,7 @@ static graphi_status open_against(const graphi_plan *plan, const graphi_plan *tr
 
 graphi_status simulator_open(const graphi_plan *plan, struct plan_simulator *out)
 {
-    return open_against(plan, plan, out);
+    return simulator_open_against(plan, plan, out);
 }
 
 graphi_status simulator_run(struct plan_simulator *s, struct task_record *records, struct simulation *out)
@@ -49,11 +48,13 @@ graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records
     return status;
 }
 
-static graphi_status write_timeline(const graphi_plan *plan, const struct schedule *schedule,
+static graphi_status write_timeline(const graphi_plan *plan, const graphi_plan *truth, const struct schedule *schedule,
                                     const struct task_record *records, const char *prefix)
 {
     struct timeline timeline;
     TRY(trace_timeline(plan, records, schedule, NULL, &timeline));
+    timeline.lower_bound_ns = (int64_t)truth->lower_bound_ns;
+    timeline.critical_path_ns = (int64_t)truth->critical_path_ns;
     graphi_status status = trace_write(&timeline, prefix);
     trace_timeline_free(&timeline);
     return status;
@@ -75,7 +76,7 @@ static void fill(const graphi_plan *plan, const graphi_plan *truth, const struct
         .host_ns_per_op = plan->compiled->tasks ? (double)host_ns / plan->compiled->tasks : 0,
         .decisions = simulation->decisions,
         .deciding_ms = simulation->deciding_ns / 1e6,
-        .widths_bound_ms = plan->widths_bound_ns / 1e6,
+        .widths_bound_ms = truth->widths_bound_ns / 1e6,
         .searched = plan->searched,
         .setting = plan->setting,
     };
@@ -89,7 +90,7 @@ static graphi_status simulate_once(const graphi_plan *plan, const graphi_plan *t
     struct plan_simulator simulator = {0};
     struct simulation simulation;
     int64_t begin = clock_thread_ns();
-    graphi_status status = records ? open_against(plan, truth, &simulator)
+    graphi_status status = records ? simulator_open_against(plan, truth, &simulator)
                                    : fail_memory("simulation", (size_t)plan->compiled->tasks * sizeof *records);
     if (!status && timeline)
         status = schedule_trace_teams(simulator.schedule);
@@ -97,7 +98,7 @@ static graphi_status simulate_once(const graphi_plan *plan, const graphi_plan *t
         status = simulator_run(&simulator, records, &simulation);
     int64_t host_ns = clock_thread_ns() - begin;
     if (!status && timeline)
-        status = write_timeline(plan, simulator.schedule, records, timeline);
+        status = write_timeline(plan, truth, simulator.schedule, records, timeline);
     if (!status)
         fill(plan, truth, &simulation, host_ns, out);
     simulator_close(&simulator);
