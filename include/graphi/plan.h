@@ -194,7 +194,8 @@ typedef struct graphi_plan_info {
     int64_t arena_bytes, sum_intermediate_bytes, live_maximum_bytes, packed_bytes, workspace_bytes;
     double flops, bytes; /* of the compiled operations, as they compute: Winograd's are fewer than the graph's */
     double critical_path_ms, lower_bound_ms, predicted_ms, measured_ms; /* 0: not known */
-    int graph_width; /* most operations that can run side by side, tiny ones left out */
+    int graph_width; /* most operations side by side where each begins as soon as its operands are there, on one thread;
+                      * tiny ones left out */
     bool measured;   /* durations are measured, not estimated */
     /* Share of the cores that other processes used while it was tuned, also of a stored plan; 0: at most a tenth, or
      * not known. */

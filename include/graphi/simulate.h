@@ -57,7 +57,7 @@ GRAPHI_API graphi_status graphi_simulator_create(const graphi_plan *plan, const 
                                                  graphi_simulator **out);
 
 /* width and priority_ms have an entry for every class of the plan. Errors, *makespan_ms untouched: USAGE, a width that
- * is not 1 to the machine's cores, naming the class, or rules outside 0 to 11; MEMORY. */
+ * is not 1 to the machine's cores, or a priority beyond 1e9 ms, naming the class, or rules outside 0 to 11; MEMORY. */
 GRAPHI_API graphi_status graphi_simulator_run(graphi_simulator *simulator, const int *width, const double *priority_ms,
                                               int rules, double *makespan_ms);
 

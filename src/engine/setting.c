@@ -42,7 +42,7 @@ static int by_time(const void *a, const void *b)
     return x->change - y->change;
 }
 
-/* Most tasks side by side when nothing but data is waited for, tiny ones left out. */
+/* Most tasks side by side where each begins as soon as its operands are there, one thread each, tiny ones left out. */
 static int graph_width(const graphi_plan *plan, double *start, struct event *events)
 {
     const struct compiled *c = plan->compiled;
@@ -233,6 +233,14 @@ static void fold(graphi_plan *plan)
                                            : "all its teams are of one size");
 }
 
+static bool has_backward_pass(const struct compiled *c)
+{
+    int32_t t = 0;
+    while (t < c->tasks && !(c->flags[t] & TASK_BACKWARD))
+        t++;
+    return t < c->tasks;
+}
+
 static graphi_status complete(graphi_plan *plan, double *finish)
 {
     graphi_setting *s = &plan->setting;
@@ -255,6 +263,8 @@ static graphi_status complete(graphi_plan *plan, double *finish)
                     "found %d executors for the backward pass, expected at most the %d threads of %d executors x %d",
                     s->backward_executors, used, s->executors, s->width);
     const graphi_setting asked = *s;
+    if (!has_backward_pass(plan->compiled))
+        s->backward_executors = 0;
     setting_drop_unheeded(s);
     fold(plan);
     setting_use_left(s, cores);

@@ -9,6 +9,7 @@
 #include "graphi/simulate.h"
 #include "machine/machine.h"
 
+#include <math.h>
 #include <string.h>
 
 graphi_status simulator_open_against(const graphi_plan *plan, const graphi_plan *truth, struct plan_simulator *out)
@@ -128,6 +129,8 @@ graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_simulat
 
 /* --- widths and order that the caller gives --- */
 
+static const double MOST_PRIORITY_MS = 1e9; /* 12 days: with a level it stays within 63 bits */
+
 struct graphi_simulator {
     graphi_plan *plan;
     struct allotment *allotment;
@@ -191,6 +194,10 @@ graphi_status graphi_simulator_run(graphi_simulator *s, const int *width, const 
         if (width[c] < 1 || width[c] > s->workers)
             return fail(GRAPHI_USAGE, "simulator", "found width %d of class %d, expected 1 to %d", width[c], c,
                         s->workers);
+    for (int32_t c = 0; c < t->curves_count; c++)
+        if (!(fabs(priority_ms[c]) <= MOST_PRIORITY_MS))
+            return fail(GRAPHI_USAGE, "simulator", "found priority %g of class %d, expected -1e9 to 1e9 ms",
+                        priority_ms[c], c);
     if (rules < 0 || rules > 11)
         return fail(GRAPHI_USAGE, "simulator", "found rules %d, expected 0 to 11", rules);
     for (int32_t v = t->count - 1; v >= 0; v--) { /* array order is topological */

@@ -249,7 +249,9 @@ static void send_simulated(struct schedule *s, int slot, struct assignment assig
     int worker = s->slots[slot].first;
     struct virtual_worker *v = &w->workers[worker];
     w->send_time += s->machine->schedule_ns;
-    double arrives = w->send_time + (slot == s->self ? 0 : s->machine->wake_ns);
+    const double way = slot == s->self ? 0 : s->machine->wake_ns;
+    const double arrives = w->send_time + way;
+    w->scheduling += way;
     v->arrives[v->tail % RING_DEPTH] = arrives;
     v->queue[v->tail++ % RING_DEPTH] = assignment;
     if (slot != s->self) /* it starts its own when the step has ended */
