@@ -101,6 +101,44 @@ def test_data_of_the_checkpoint(cli):
     assert "--data: found 'nothing', expected a text file" in cli.run("eval", *words, expect=2).stderr
 
 
+def test_what_is_read_stays(cli):
+    """Answers took the place of the labels that they were compared with when they went into the folder of the data, and of an input;
+    a training on them ran without a word."""
+    data = cli.folder / "data"
+    data.mkdir()
+    for split in ("", "test_"):
+        write_array(data / f"{split}images.npy", "|u1", (32, 16, 16), [(7 * i) % 251 for i in range(32 * 256)])
+        write_array(data / f"{split}labels.npy", "<i4", (32,), [i % 2 if split else i % 3 % 2 for i in range(32)])
+    before = {file.name: file.read_bytes() for file in data.iterdir()}
+    checkpoint = cli.folder / "c.safetensors"
+    train = ["train", "pathnet", "--batch", 8, "--steps", 1, "--tune", 0, "--quiet"]
+    evaluate = ["eval", "--tune", 0, "--quiet", "--checkpoint", checkpoint]
+    cli.run(*train, "--data", data, "--checkpoint", checkpoint)
+    (cli.folder / "linked").symlink_to(data)
+    labels, wrong = data / "labels.npy", "expected another file than that of --data"
+    for words in ([*evaluate, "--output", data], [*evaluate, "--output", "linked"], [*evaluate, "--data", data / "images.npy", "--output", data],
+                  [*train, "--data", data, "--checkpoint", data / "images.npy"], [*train, "--data", data, "--json", labels],
+                  [*train, "--data", data, "--log", data / "test_labels.npy"], [*evaluate, "--save-plan", labels],
+                  [*train, "--data", data / "images.npy", "--curves", labels]):
+        assert wrong in cli.run(*words, expect=2).stderr, words
+    assert before == {file.name: file.read_bytes() for file in data.iterdir()}
+    for _ in range(2):  # beside the folder, and where labels are answers
+        cli.run(*evaluate, "--output", cli.folder / "own")
+    images = write_images(cli.folder / "idx", side=16)
+    cli.run(*train, "--data", images, "--checkpoint", checkpoint)
+    for _ in range(2):
+        cli.run(*evaluate, "--output", images)
+    cli.run(*train, "--data", images, "--checkpoint", images / "c.safetensors", "--json", images / "r.json")
+    run = ["run", "pathnet", "--image", 16, "--batch", 8, "--repeat", 1, "--quiet"]
+    cli.run(*run, "--output", "out")
+    write_array(cli.folder / "out" / "logits.npy", "<f4", (8, 16, 16, 3), [0.5] * (8 * 768))
+    fed = (cli.folder / "out" / "logits.npy").read_bytes()
+    for written in (["--output", "out"], ["--json", "out/logits.npy"]):
+        errors = cli.run(*run, "--input", "images=out/logits.npy", *written, expect=2).stderr
+        assert "expected another file than that of --input" in errors, errors
+    assert (cli.folder / "out" / "logits.npy").read_bytes() == fed
+
+
 def test_run(cli):
     """`run` had random weights whatever was trained, and nothing said so. Inputs are made here from the file alone; of the
     form that was trained the command is told nothing but the batch."""
@@ -256,6 +294,14 @@ def test_run_text(cli):
     evaluated = cli.result("eval", *words, "--data", folder, "--steps", 1)["train"]
     assert read_array(cli.folder / "out" / "loss.npy") == ((), (evaluated["loss"][0],))
     check_text(cli, words, folder, [[listed.index(word) for word in text[r * row + 1:(r + 1) * row]] for r in range(8)])
+    line = next(line for line in (cli.source / "docs" / "training.md").read_text().splitlines() if line.startswith("tokens = "))
+    odd = "prix\u00a0: 10 \x1cz\vy\fx\tw\r\n" * 300  # words as the page numbers them end at ASCII's white space alone
+    for split in ("train", "test"):
+        (folder / f"{split}.txt").write_text(odd, newline="")
+    cli.run("train", *words, "--data", folder, "--steps", 1)
+    page = {"numbers": {word: i for i, word in enumerate(json.loads(metadata(checkpoint)["data.vocabulary"]))}, "text": odd}
+    exec(line, page)
+    assert len(page["tokens"]) == 7 * 300 and page["numbers"]["<unk>"] not in page["tokens"], page["numbers"]
     (folder / "train.txt").write_bytes(b"ab\xff " * 1000)
     notes = cli.result("train", *words, "--data", folder, "--level", "character", "--steps", 2, "--every", 1)["notes"]
     assert sum("words are not in the checkpoint" in note for note in notes) == 1

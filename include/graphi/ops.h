@@ -192,7 +192,7 @@ static inline graphi_value graphi_pow(graphi_graph *graph, graphi_value a, graph
     return graphi_op(graph, "pow", 2, input, 0, NULL);
 }
 
-/* a - b floor(a / b) */
+/* a - b floor(a / b), of the sign of b; a where b is infinite and of its sign */
 static inline graphi_value graphi_mod(graphi_graph *graph, graphi_value a, graphi_value b)
 {
     graphi_value input[] = {a, b};

@@ -4,9 +4,8 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
-#include "tool/report.h"
+#include "cli/outputs.h"
 
 enum { VALUES, PREDICTIONS, LABELS };
 
@@ -44,7 +43,8 @@ static graphi_status put(struct output *output, bool written)
 
 static bool is_text(const struct answers *answers) { return answers->info.feed == GRAPHI_MODEL_TEXT; }
 
-graphi_status answers_begin(const char *folder, int64_t rows, const graphi_model_info *info, struct answers *answers)
+graphi_status answers_begin(const struct options *options, int64_t rows, const graphi_model_info *info,
+                            struct answers *answers)
 {
     *answers = (struct answers){.info = *info};
     const bool text = is_text(answers);
@@ -57,8 +57,10 @@ graphi_status answers_begin(const char *folder, int64_t rows, const graphi_model
     for (int i = 0; i < ANSWERS; i++) {
         struct output *output = &answers->output[i];
         char path[4096];
-        snprintf(path, sizeof path, "%s/%s.npy", folder, files[i].name);
-        graphi_status status = output_begin(output, path);
+        snprintf(path, sizeof path, "%s/%s.npy", options->output, files[i].name);
+        graphi_status status = outputs_check_answer(options, path);
+        if (status == GRAPHI_OK)
+            status = output_begin(output, path);
         if (status == GRAPHI_OK)
             status = put(output, write_header(output->file, files[i].type, rows, files[i].columns));
         if (status != GRAPHI_OK)

@@ -8,6 +8,7 @@
 #ifndef CLI_ANSWERS_H
 #define CLI_ANSWERS_H
 
+#include "tool/options.h"
 #include "tool/output.h"
 #include "tool/result.h"
 
@@ -18,9 +19,10 @@ struct answers {
     graphi_model_info info;
 };
 
-/* Opens the files in `folder` for so many rows: samples, or times of a text. The old ones stay until answers_end.
- * Errors: IO. */
-graphi_status answers_begin(const char *folder, int64_t rows, const graphi_model_info *info, struct answers *answers);
+/* Opens the files in the folder of --output for so many rows: samples, or times of a text. The old ones stay until
+ * answers_end. Errors: USAGE, the command reads one of these; IO. */
+graphi_status answers_begin(const struct options *options, int64_t rows, const graphi_model_info *info,
+                            struct answers *answers);
 
 /* Those of a batch's logits and targets; `samples` of it are there. Errors: IO. */
 graphi_status answers_add(struct answers *answers, const float *logits, const int32_t *targets, int64_t samples);

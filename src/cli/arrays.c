@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/outputs.h"
 #include "cli/ports.h"
 #include "tool/report.h"
 
@@ -98,10 +99,31 @@ static void note_others(const struct job *job, struct result *result)
         result_note(result, "not given, and so random (initial states zero): %s", names);
 }
 
+static void name_output(const struct options *o, const graphi_port *port, char path[4096])
+{
+    const int used = snprintf(path, 4096, "%s/", o->output);
+    snprintf(path + used, 4096 - (size_t)used, "%s.npy", port->name);
+    for (char *c = path + used; *c; c++)
+        *c = *c == '/' ? '.' : *c; /* "gradient/layer0/w_i" */
+}
+
+static graphi_status check_outputs(const struct job *job)
+{
+    graphi_status status = GRAPHI_OK;
+    graphi_port port;
+    char path[4096];
+    for (int i = 0; job->options->output && status == GRAPHI_OK &&
+                    graphi_graph_at(job->graph, GRAPHI_PORT_OUTPUT, i, &port); i++) {
+        name_output(job->options, &port, path);
+        status = outputs_check_answer(job->options, path);
+    }
+    return status;
+}
+
 graphi_status arrays_feed(const struct job *job, struct result *result)
 {
     const struct options *o = job->options;
-    graphi_status status = GRAPHI_OK;
+    graphi_status status = check_outputs(job);
     for (int i = 0; i < o->input_count && status == GRAPHI_OK; i++)
         status = feed_file(job, o->input[i]);
     note_others(job, result);
@@ -111,10 +133,7 @@ graphi_status arrays_feed(const struct job *job, struct result *result)
 static graphi_status write_output(const struct job *job, const graphi_port *port, struct result *result)
 {
     char path[4096];
-    const int used = snprintf(path, sizeof path, "%s/", job->options->output);
-    snprintf(path + used, sizeof path - (size_t)used, "%s.npy", port->name);
-    for (char *c = path + used; *c; c++)
-        *c = *c == '/' ? '.' : *c; /* "gradient/layer0/w_i" */
+    name_output(job->options, port, path);
     void *data = array_of(port);
     if (!data)
         return GRAPHI_MEMORY;

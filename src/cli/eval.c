@@ -14,7 +14,7 @@ static graphi_status score_all(struct evaluator *e, struct score *score, struct 
     struct answers answers = {.info = {0}};
     graphi_status status = GRAPHI_OK;
     if (o->output)
-        status = answers_begin(o->output, evaluator_rows(e, o->steps), &e->job.info, &answers);
+        status = answers_begin(o, evaluator_rows(e, o->steps), &e->job.info, &answers);
     e->answers = o->output ? &answers : NULL;
     if (status == GRAPHI_OK)
         status = evaluator_score(e, o->steps, score);

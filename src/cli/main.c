@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graphi command: finds the subcommand in one table and runs it. */
-#include "base/temporary.h"
 #include "cli/commands.h"
+#include "cli/outputs.h"
 #include "cli/resume.h"
 #include "tool/experiments.h"
 #include "tool/help.h"
 #include "tool/job.h"
-#include "tool/output.h"
 #include "tool/plan.h"
 #include "tool/report.h"
 
 #include <fcntl.h>
-#include <libgen.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 const struct command commands[] = {
@@ -62,96 +59,6 @@ static graphi_status check_subject(const struct command *command, const char *su
         return job_network(command->name, subject ? subject : "nothing",
                            !command->run || command->run == command_train ? "" : ", or --checkpoint FILE");
     return subject ? GRAPHI_OK : report_usage(command->name, "nothing", "%s", command->subject);
-}
-
-/* Of other commands it is a folder. */
-static bool out_is_file(const struct options *o)
-{
-    return strcmp(o->command, "inspect") == 0 || strcmp(o->command, "info") == 0;
-}
-
-static bool same_inode(const char *a, const char *b)
-{
-    struct stat one, other;
-    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
-}
-
-/* By name, there or not yet, or by what is there: ./x is x, and so is a link to it. A link that cannot be followed is
- * refused when it is checked as an output. */
-static bool same_file(const char *a, const char *b)
-{
-    char one[2][4096], other[2][4096]; /* dirname and basename cut up what they are given */
-    for (int i = 0; i < 2; i++) {
-        snprintf(one[i], sizeof one[i], "%s", a);
-        snprintf(other[i], sizeof other[i], "%s", b);
-        (void)temporary_follow(one[i], sizeof one[i]);
-        (void)temporary_follow(other[i], sizeof other[i]);
-    }
-    return strcmp(a, b) == 0 || same_inode(a, b) ||
-           (strcmp(basename(one[0]), basename(other[0])) == 0 && same_inode(dirname(one[1]), dirname(other[1])));
-}
-
-/* Others only read a checkpoint. */
-static bool trains(const struct options *o)
-{
-    return strcmp(o->command, "train") == 0 || strcmp(o->command, "demo") == 0;
-}
-
-/* Two files of one name: the later one would take the place of the earlier, or of what was read. */
-static graphi_status check_names(const struct options *o)
-{
-    char events[4096], page[4096], own[4096];
-    snprintf(own, sizeof own, "%s/%s.json", o->out ? o->out : "",
-             strcmp(o->command, "bench") == 0 ? o->subject : o->command);
-    snprintf(events, sizeof events, "%s.json", o->timeline ? o->timeline : "");
-    snprintf(page, sizeof page, "%s.html", o->timeline ? o->timeline : "");
-    const struct {
-        const char *option, *path;
-        bool read;
-    } files[] = {{"--machine", o->machine, true},
-                 {"--plan", o->plan, true},
-                 {"--data", o->data, true},
-                 {"--curves", o->curves, false},
-                 {"--save-plan", o->save_plan, false},
-                 {"--checkpoint", o->checkpoint, !trains(o)},
-                 {"--log", o->log, false},
-                 {"--timeline", o->timeline ? events : NULL, false},
-                 {"--timeline", o->timeline ? page : NULL, false},
-                 {"--out", !o->out || out_is_file(o) ? o->out : own, false},
-                 {"--json", o->json, false}};
-    for (int i = 0; i < (int)(sizeof files / sizeof *files); i++)
-        for (int k = 0; k < i && files[i].path; k++) {
-            bool same = files[k].path && same_file(files[i].path, files[k].path);
-            bool plans = files[k].path == o->plan && files[i].path == o->save_plan; /* a stored plan is renewed */
-            bool results = files[k].path == own && files[i].path == o->json;        /* the same twice */
-            if (same && !plans && !results && !(files[i].read && files[k].read) && !output_in_place(files[i].path))
-                return report_usage(files[i].option, files[i].path, "another file than that of %s", files[k].option);
-        }
-    return GRAPHI_OK;
-}
-
-/* show makes its folder with the first picture. */
-static bool shows(const struct options *o) { return strcmp(o->command, "show") == 0; }
-
-/* What will be written at the end of a long run must be writable at its beginning. */
-static graphi_status check_outputs(const struct options *o)
-{
-    const struct {
-        const char *path;
-        bool folder;
-    } outputs[] = {{o->json, false}, {o->save_plan, false},     {trains(o) ? o->checkpoint : NULL, false},
-                   {o->log, false},  {shows(o) ? NULL : o->out, !out_is_file(o)},
-                   {o->output, true}};
-    static const char *const parts[] = {"json", "html"};
-    char timeline[4096];
-    graphi_status status = check_names(o);
-    for (int i = 0; i < 2 && o->timeline && status == GRAPHI_OK; i++) {
-        snprintf(timeline, sizeof timeline, "%s.%s", o->timeline, parts[i]);
-        status = output_check(timeline, false);
-    }
-    for (size_t i = 0; i < sizeof outputs / sizeof *outputs && status == GRAPHI_OK; i++)
-        status = output_check(outputs[i].path, outputs[i].folder);
-    return status;
 }
 
 /* A standard stream that the caller closed would be the next file opened, and messages would land in a checkpoint. What
@@ -239,11 +146,12 @@ __attribute__((noinline)) static int run(int argc, char **argv)
                             "found a command that is not available in this build, expected one that is");
     if (command->run == command_demo)
         settle_demo(&options);
+    const bool trains = command->run == command_train || command->run == command_demo;
     if ((status = resume_options(&options)) != GRAPHI_OK ||
-        (!trains(&options) && (status = resume_network(&options)) != GRAPHI_OK) ||
+        (!trains && (status = resume_network(&options)) != GRAPHI_OK) ||
         (status = check_subject(command, options.subject)) != GRAPHI_OK ||
         (command->run == command_eval && (status = resume_data(&options)) != GRAPHI_OK) ||
-        (status = check_outputs(&options)) != GRAPHI_OK)
+        (status = outputs_check(&options)) != GRAPHI_OK)
         return status;
     if (strchr(command->groups, 'p') && command->run != command_bench && /* whose experiments have plans of their own */
         (status = job_plan_check(&options)) != GRAPHI_OK)

@@ -362,7 +362,7 @@ const struct op_kind ops_elementwise[] = {
     ROW("min", "the smaller; NaN if either is; the gradient of equal ones goes to a", 2, MIN, min),
     ROW("max", "the larger; NaN if either is; the gradient of equal ones goes to a", 2, MAX, max),
     ROW("pow", "a^b", 2, POW, pow),
-    ROW("mod", "a - b floor(a / b)", 2, MOD, mod),
+    ROW("mod", "a - b floor(a / b), of the sign of b; a where b is infinite and of its sign", 2, MOD, mod),
     ROW("less", "1 where a < b, else 0", 2, LESS, zero),
     ROW("equal", "1 where a = b, else 0", 2, EQUAL, zero),
     ROW("fma", "a b + c, rounded once", 3, FMA, fma),
