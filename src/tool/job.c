@@ -311,7 +311,9 @@ void job_note_plan(const struct job *job, const graphi_plan *plan, struct result
 {
     const struct options *o = job->options;
     graphi_plan_info info;
+    graphi_machine_info machine;
     graphi_plan_get_info(plan, &info);
+    graphi_machine_get_info(job->machine, &machine);
     if (job->plan_stored)
         result_file(result, job->plan_path);
     if (o->save_plan)
@@ -319,7 +321,7 @@ void job_note_plan(const struct job *job, const graphi_plan *plan, struct result
     if (job->curves_stored)
         result_file(result, o->curves);
     note_origin(job, result);
-    no_effect_note(o, &info.setting, job->model.forward || job->model.evaluation, result);
+    no_effect_note(o, &info.setting, job->model.forward || job->model.evaluation, machine.siblings, result);
 }
 
 void job_record(const struct job *job, struct result *result)

@@ -17,7 +17,8 @@ static bool weighs_widths(graphi_policy policy)
 
 static bool typed(const char *word, const char *value) { return word && strcmp(word, value) == 0; }
 
-void no_effect_note(const struct options *o, const graphi_setting *s, bool infers, struct result *result)
+void no_effect_note(const struct options *o, const graphi_setting *s, bool infers, int siblings,
+                    struct result *result)
 {
     const char *policy = graphi_policy_name(s->policy);
     const struct {
@@ -42,6 +43,8 @@ void no_effect_note(const struct options *o, const graphi_setting *s, bool infer
     else if (o->policy && !typed(o->policy, policy))
         result_note(result, "--policy %s runs as %s: on %d executors x %d threads all teams are of one size", o->policy,
                     policy, s->executors, s->width);
+    if (typed(o->policy, "s1234") && s->policy == GRAPHI_POLICY_S1234 && !siblings)
+        result_note(result, "s1234 runs as s123: the machine has no second hardware threads of cores");
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].given && !parts[i].effect)
             result_note(result, "%s has no effect: %s %s", parts[i].option, policy, parts[i].why);

@@ -9,7 +9,8 @@
 
 bool policy_is_strategy(graphi_policy policy); /* s1 to s1234 */
 
-/* A note for each. `infers`: the graph has no backward pass. */
-void no_effect_note(const struct options *options, const graphi_setting *setting, bool infers, struct result *result);
+/* A note for each. `infers`: the graph has no backward pass; `siblings` of the machine. */
+void no_effect_note(const struct options *options, const graphi_setting *setting, bool infers, int siblings,
+                    struct result *result);
 
 #endif

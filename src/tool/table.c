@@ -249,19 +249,27 @@ void result_print_notes(const json_t *root, FILE *out)
     json_array_foreach(json_object_get(root, "notes"), index, item) fprintf(out, "note: %s\n", json_string_value(item));
 }
 
+/* A description need not know rates. */
+static void print_machine(const json_t *machine, FILE *out)
+{
+    const json_t *roof = json_object_get(machine, "roof_gflops"), *memory = json_object_get(machine, "bandwidth_gbs");
+    fprintf(out, "%s, %lld cores, %s", json_string_value(json_object_get(machine, "cpu")),
+            (long long)json_integer_value(json_object_get(machine, "cores")),
+            json_string_value(json_object_get(machine, "isa")));
+    if (json_is_number(roof))
+        fprintf(out, "; roof %.1f GFLOP/s", json_number_value(roof));
+    if (json_is_number(memory))
+        fprintf(out, "%s memory %.1f GB/s", json_is_number(roof) ? "," : ";", json_number_value(memory));
+    fprintf(out, "%s\n", json_is_true(json_object_get(machine, "simulated")) ? " (simulated machine)" : "");
+}
+
 static void print_all(const json_t *root, FILE *out)
 {
     const json_t *machine = json_object_get(root, "machine"), *model = json_object_get(root, "model");
     size_t index;
     json_t *item;
     if (json_is_object(machine))
-        fprintf(out, "%s, %lld cores, %s; roof %.1f GFLOP/s, memory %.1f GB/s%s\n",
-                json_string_value(json_object_get(machine, "cpu")),
-                (long long)json_integer_value(json_object_get(machine, "cores")),
-                json_string_value(json_object_get(machine, "isa")),
-                json_number_value(json_object_get(machine, "roof_gflops")),
-                json_number_value(json_object_get(machine, "bandwidth_gbs")),
-                json_is_true(json_object_get(machine, "simulated")) ? " (simulated machine)" : "");
+        print_machine(machine, out);
     if (json_is_string(json_object_get(model, "name")))
         print_model(model, out);
     if (json_is_object(json_object_get(root, "plan")))
