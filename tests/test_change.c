@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans made of others (engine/change.c). */
+#include "base/file.h"
+#include "base/memory.h"
 #include "engine/plan.h"
 #include "graphi/simulate.h"
 
@@ -12,6 +14,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "folder.h"
 
 static graphi_graph *pathnet(void)
 {
@@ -108,12 +111,58 @@ static void simulations_take_all_options(void **state)
     graphi_graph_destroy(g);
 }
 
+static void expect_in_file(const char *path, const char *words)
+{
+    void *text;
+    size_t size;
+    check_ok(file_read(path, 1 << 24, &text, &size));
+    if (!strstr(text, words))
+        fail_msg("found no '%s' in %s, expected it", words, path);
+    mem_free(text);
+}
+
+/* Bounds of the time that a model expects would stand over, or below, a step that other durations made. */
+static void bounds_are_of_the_time_that_passes(void **state)
+{
+    struct folder folder;
+    graphi_graph *g = pathnet();
+    graphi_plan *plan, *there, *misled;
+    char prefix[1024], page[1032], words[96], *text;
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    graphi_curves *curves = curves_on_phi(plan);
+    const graphi_setting setting = {.policy = GRAPHI_POLICY_MALLEABLE, .executors = 68, .width = 1, .light = -1};
+    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting, .machine = phi}, &there));
+    check_ok(graphi_plan_with(there, &(graphi_plan_change){.curves = curves, .model = "model"}, &misled));
+    folder_make(&folder);
+    snprintf(prefix, sizeof prefix, "%s", folder_name(&folder, "time"));
+    snprintf(page, sizeof page, "%s.html", prefix);
+    graphi_simulation told;
+    check_ok(graphi_plan_simulate(misled, &(graphi_simulate_options){.truth = there, .timeline = prefix}, &told));
+    assert_true(misled->lower_bound_ns > 2 * there->lower_bound_ns);
+    assert_true(told.lower_bound_ms == there->lower_bound_ns / 1e6);
+    assert_true(told.widths_bound_ms == there->widths_bound_ns / 1e6 && told.widths_bound_ms <= told.makespan_ms);
+    snprintf(words, sizeof words, "\"bound\":%lld,\"critical\":%lld", (long long)there->lower_bound_ns,
+             (long long)there->critical_path_ns);
+    expect_in_file(page, words);
+    check_ok(graphi_plan_explain(misled, true, &text));
+    snprintf(words, sizeof words, "lower bound %.3f ms, by the model step ", there->lower_bound_ns / 1e6);
+    assert_non_null(strstr(text, words));
+    graphi_free(text);
+    folder_remove(&folder);
+    graphi_plan_destroy(misled);
+    graphi_plan_destroy(there);
+    graphi_plan_destroy(plan);
+    graphi_curves_close(curves);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_change_is_the_same_plan),
         cmocka_unit_test(a_plan_is_changed_at_once),
         cmocka_unit_test(simulations_take_all_options),
+        cmocka_unit_test(bounds_are_of_the_time_that_passes),
     };
     return cmocka_run_group_tests(tests, open_machines, close_machines);
 }
