@@ -600,7 +600,8 @@ static void calls_of_any_size(void **state)
     (void)state;
     enum { M = 50, N = 37, LD = 1024, SEGMENTS = 130, STEPS = 700 };
     static const struct {
-        int64_t segments, steps;
+        int64_t segments;
+        int32_t steps;
     } calls[] = {{1, 1}, {1, 512}, {1, 570}, {1, STEPS}, {3, 171}, {3, 200}, {64, 8}, {64, 9}, {100, 5}, {SEGMENTS, 3}};
     float *a = mem_alloc(M * STEPS * sizeof *a), *b = mem_alloc(LD * STEPS * sizeof *b);
     assert_true(a && b);
@@ -610,15 +611,17 @@ static void calls_of_any_size(void **state)
         b[i] = (float)random_below(17) - 8;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         const void *as[SEGMENTS], *bs[SEGMENTS];
+        int32_t ks[SEGMENTS];
         for (int64_t at = 0; at < calls[i].segments; at++) {
             as[at] = a + at * calls[i].steps;
             bs[at] = b + at * calls[i].steps * LD;
+            ks[at] = calls[i].steps;
         }
         static float c[2][M * N];
         for (int fast = 0; fast < 2; fast++) {
             const struct micro_call call = {.m = M, .n = N, .count = calls[i].segments, .a = as, .b = bs,
-                                            .k_all = calls[i].steps, .row_stride = STEPS, .step_stride = 1, .ldb = LD,
-                                            .ldc = N, .c = c[fast]};
+                                            .k = ks, .row_stride = STEPS, .step_stride = 1, .ldb = LD, .ldc = N,
+                                            .c = c[fast]};
             micro_kernel(fast ? isa_detect() : ISA_PLAIN, false)(&call);
         }
         assert_memory_equal(c[0], c[1], sizeof c[0]);

@@ -137,6 +137,7 @@ static void multiply(const struct weights *g, const float *v, const float *u, in
                      float *sums)
 {
     const int64_t c = g->s.c, panel = panel_width(width);
+    const int32_t k = (int32_t)pair_rows(count, g->round != NULL);
     for (int64_t point = 0; point < g->points; point++)
         for (int64_t col = 0; col < width; col += panel) {
             const void *a = v + point * g->plane_x, *b = u + point * g->plane_y + col;
@@ -145,7 +146,7 @@ static void multiply(const struct weights *g, const float *v, const float *u, in
                                       .count = 1,
                                       .a = &a,
                                       .b = &b,
-                                      .k_all = pair_rows(count, g->round != NULL),
+                                      .k = &k,
                                       .row_stride = 1,
                                       .step_stride = c,
                                       .ldb = width,

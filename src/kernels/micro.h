@@ -22,8 +22,7 @@ struct micro_call {
         *const *soon_b;   /* [count], or NULL: what the next call reads, asked for while this one runs; hints */
     int64_t soon_stride;  /* of soon_a between steps, in elements; 0: step_stride */
     bool soon_all;        /* soon_b is no B: as large as this one's, and asked for in all columns */
-    const int32_t *k;     /* [count], or NULL: every segment has `k_all` steps */
-    int64_t k_all;
+    const int32_t *k;                /* [count]: steps */
     const int64_t *row_offset;       /* [m] in bytes, or NULL: row r is r * row_stride elements on */
     int64_t row_stride, step_stride; /* of A in elements */
     int64_t ldb, ldc;

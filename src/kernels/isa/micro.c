@@ -54,8 +54,7 @@ static void plain_row(const struct micro_call *call, int row, bool pairs)
     for (int64_t i = 0; i < call->count; i++) {
         const char *a = row_of(call, i, row);
         const char *b = call->b[i];
-        int64_t steps = call->k ? call->k[i] : call->k_all;
-        for (int64_t k = 0; k < steps; k++, a += 4 * call->step_stride, b += 4 * call->ldb) {
+        for (int32_t k = 0; k < call->k[i]; k++, a += 4 * call->step_stride, b += 4 * call->ldb) {
             if (!pairs) {
                 for (int j = 0; j < call->n; j++)
                     c[j] += *(const float *)a * ((const float *)b)[j];
@@ -144,11 +143,6 @@ INLINE vector multiply_add(vector a, vector b, vector c, bool pairs)
 #define FRESH(value) __asm__("" : "+r"(value))
 /* The same for what does not fit them within the loop: it stays on the stack, which is read at no cost here. */
 #define IN_MEMORY(value) __asm__("" : "+m"(value))
-
-INLINE int64_t steps_of(const struct micro_call *call, int64_t segment)
-{
-    return call->k ? call->k[segment] : call->k_all;
-}
 
 /* Where the block's rows of C are. */
 struct result {
@@ -284,7 +278,7 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
                 a[r] = first;
         }
         int64_t ldb = call->ldb * 4, step = call->step_stride * 4;
-        int64_t steps = steps_of(call, i), at = 0;
+        int64_t steps = call->k[i], at = 0;
         if (asks == SPACED) {
             const int64_t apart = asked->stride, every = asked->parts;
             const char *soon = (const char *)asked->soon[i] + asked->offset + asked->part * steps / every * apart;
@@ -431,7 +425,7 @@ static struct far *far_of(const struct micro_call *call, int width, struct far *
         far->parts /= 2;
     if (far->parts == 1) /* too few blocks: hardware alone is as fast */
         far->lines_of_a = far->lines_of_b = 0;
-    return call->count && steps_of(call, 0) >= SPACED_STEPS ? far : NULL;
+    return call->count && call->k[0] >= SPACED_STEPS ? far : NULL;
 }
 
 static enum asks asks_far(struct far *far, struct asked *asked)
@@ -458,7 +452,7 @@ static enum asks asks(const struct micro_call *call, struct far *far, int col, i
     if (call->m == 1 && call->ldb <= PANEL_MAX) /* read as it lies there, which hardware follows */
         return NOTHING;
     if (number + left >= ASKERS && call->soon_b && !call->soon_a && call->ldb <= PANEL_MAX &&
-        steps_of(call, 0) >= SPACED_STEPS) {
+        call->k[0] >= SPACED_STEPS) {
         const int beside = col + vectors * LANES;
         const bool late = left <= ASKERS, here = beside < call->n || call->soon_all;
         if (late)
@@ -564,7 +558,7 @@ static bool copies(const struct micro_call *call)
         return false;
     int64_t steps = 0;
     for (int64_t i = 0; i < call->count; i++)
-        steps += steps_of(call, i);
+        steps += call->k[i];
     const int64_t stay = KEPT * sets_met(call->ldb) / (call->count > 1 ? 2 : 1); /* segments meet at random */
     return steps >= stay && steps <= COPIED_STEPS;
 }
@@ -584,13 +578,13 @@ INLINE void copy_lines(const char *from, int64_t ldb, int64_t ahead, int64_t ste
 /* A column's lines of all segments, one after the other; with `asks` also asks for those of the next call. */
 static void copy_column(const struct micro_call *call, int col, int width, float *to, bool asks)
 {
-    for (int64_t i = 0; i < call->count; to += steps_of(call, i++) * WIDTH) {
+    for (int64_t i = 0; i < call->count; to += call->k[i++] * WIDTH) {
         const char *from = (const char *)((const float *)call->b[i] + col);
         const int64_t ahead = asks && call->soon_b ? (const char *)call->soon_b[i] - (const char *)call->b[i] : 0;
         if (width == WIDTH)
-            copy_lines(from, call->ldb * 4, ahead, steps_of(call, i), width, true, to);
+            copy_lines(from, call->ldb * 4, ahead, call->k[i], width, true, to);
         else
-            copy_lines(from, call->ldb * 4, ahead, steps_of(call, i), width, false, to);
+            copy_lines(from, call->ldb * 4, ahead, call->k[i], width, false, to);
     }
 }
 
@@ -602,7 +596,7 @@ static int64_t join_segments(const struct micro_call *call, const float *lines, 
     int64_t count = 0;
     const char *end = NULL;
     for (int64_t i = 0; i < call->count; i++) {
-        const int64_t steps = steps_of(call, i);
+        const int64_t steps = call->k[i];
         if (!count || call->soon_a || call->a[i] != end) {
             a[count] = call->a[i];
             b[count] = lines;
