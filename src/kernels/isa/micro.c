@@ -10,6 +10,7 @@
  * thousand steps. */
 #include "kernels/micro.h"
 
+#include <assert.h>
 #include <stdalign.h>
 #include <string.h>
 
@@ -338,47 +339,47 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
 
 typedef void (*block_function)(const struct micro_call *call, int row, int col, int lanes, const struct asked *asked);
 
-/* Every block there is: B(rows, vectors). More rows where fewer vectors leave registers free. */
+/* Every block there is: B(asks, pairs, rows, vectors). More rows where fewer vectors leave registers free. */
 #if defined(ISA_IS_avx2)
-#define BLOCKS(B, p) \
-    B(1, 1, p) B(2, 1, p) B(3, 1, p) B(4, 1, p) B(5, 1, p) B(6, 1, p) B(7, 1, p) B(8, 1, p) \
-    B(1, 2, p) B(2, 2, p) B(3, 2, p) B(4, 2, p) B(5, 2, p) B(6, 2, p)
-/* Flat ones, for calls of few rows: with fewer sums each waits for its last step, and half of a panel's row, or all of
- * it, is read at once, as it lies in memory. */
-#define FLAT_BLOCKS(B, p) \
-    B(1, 3, p) B(1, 4, p) B(1, 5, p) B(1, 6, p) B(1, 7, p) B(1, 8, p) B(2, 3, p) B(2, 4, p) B(3, 3, p) B(3, 4, p) \
-    B(4, 3, p)
+/* The widest are flat ones, for calls of few rows: with fewer sums each waits for its last step, and half of a panel's
+ * row, or all of it, is read at once, as it lies in memory. */
+#define ONE_ROW(B, a, p) \
+    B(a, p, 1, 1) B(a, p, 1, 2) B(a, p, 1, 3) B(a, p, 1, 4) B(a, p, 1, 5) B(a, p, 1, 6) B(a, p, 1, 7) B(a, p, 1, 8)
+#define ROWS(B, a, p) \
+    B(a, p, 2, 1) B(a, p, 3, 1) B(a, p, 4, 1) B(a, p, 5, 1) B(a, p, 6, 1) B(a, p, 7, 1) B(a, p, 8, 1) \
+    B(a, p, 2, 2) B(a, p, 3, 2) B(a, p, 4, 2) B(a, p, 5, 2) B(a, p, 6, 2) \
+    B(a, p, 2, 3) B(a, p, 2, 4) B(a, p, 3, 3) B(a, p, 3, 4) B(a, p, 4, 3)
+#define BLOCKS(B, a, p) ONE_ROW(B, a, p) ROWS(B, a, p)
+/* Not EVERY_STEP where there is nothing to ask for, or little at a time: half of a step's instructions are loads, and
+ * asking for lines that are there takes the place of some. Rows are shared out evenly, so that a block has one only
+ * where the call has no more: those are never SPACED, see asks(). */
+#define ALL(B) \
+    BLOCKS(B, NOTHING, 0) BLOCKS(B, NOTHING, 1) BLOCKS(B, EVERY_STEP, 0) BLOCKS(B, EVERY_STEP, 1) \
+    ROWS(B, SPACED, 0) ROWS(B, SPACED, 1)
 static const int max_rows[MOST_VECTORS + 1] = {0, 8, 6, 4, 3, 1, 1, 1, 1};
 #else
-#define BLOCKS(B, p) \
-    B(1, 1, p) B(2, 1, p) B(3, 1, p) B(4, 1, p) B(5, 1, p) B(6, 1, p) B(7, 1, p) B(8, 1, p) \
-    B(1, 2, p) B(2, 2, p) B(3, 2, p) B(4, 2, p) B(5, 2, p) B(6, 2, p) B(7, 2, p) B(8, 2, p) \
-    B(1, 3, p) B(2, 3, p) B(3, 3, p) B(4, 3, p) B(5, 3, p) B(6, 3, p) B(7, 3, p) B(8, 3, p) \
-    B(1, 4, p) B(2, 4, p) B(3, 4, p) B(4, 4, p) B(5, 4, p) B(6, 4, p)
-#define FLAT_BLOCKS(B, p)
-static const int max_rows[VECTORS + 1] = {0, 8, 8, 8, 6};
+#define BLOCKS(B, a, p) \
+    B(a, p, 1, 1) B(a, p, 2, 1) B(a, p, 3, 1) B(a, p, 4, 1) B(a, p, 5, 1) B(a, p, 6, 1) B(a, p, 7, 1) B(a, p, 8, 1) \
+    B(a, p, 1, 2) B(a, p, 2, 2) B(a, p, 3, 2) B(a, p, 4, 2) B(a, p, 5, 2) B(a, p, 6, 2) B(a, p, 7, 2) B(a, p, 8, 2) \
+    B(a, p, 1, 3) B(a, p, 2, 3) B(a, p, 3, 3) B(a, p, 4, 3) B(a, p, 5, 3) B(a, p, 6, 3) B(a, p, 7, 3) B(a, p, 8, 3) \
+    B(a, p, 1, 4) B(a, p, 2, 4) B(a, p, 3, 4) B(a, p, 4, 4) B(a, p, 5, 4) B(a, p, 6, 4)
+#define ALL(B) BLOCKS(B, EVERY_STEP, 0) BLOCKS(B, EVERY_STEP, 1)
+static const int max_rows[MOST_VECTORS + 1] = {0, 8, 8, 8, 6};
 #endif
 
-#define DEFINE_AS(name, asks, mr, nv, p)                                                                               \
-    static void name##_##p##_##mr##_##nv(const struct micro_call *call, int row, int col, int lanes,                   \
-                                         const struct asked *asked)                                                    \
+#define DEFINE(asks, p, mr, nv)                                                                                        \
+    static void block_##asks##_##p##_##mr##_##nv(const struct micro_call *call, int row, int col, int lanes,           \
+                                                 const struct asked *asked)                                            \
     {                                                                                                                  \
         if (lanes == LANES)                                                                                            \
             block(call, row, col, lanes, mr, nv, true, p, asks, asked);                                                \
         else                                                                                                           \
             block(call, row, col, lanes, mr, nv, false, p, asks, asked);                                               \
     }
-#define TABLE(name, ENTRY)                                                                                             \
-    static const block_function name[2][MOST_VECTORS + 1][9] = {{BLOCKS(ENTRY, 0) FLAT_BLOCKS(ENTRY, 0)},              \
-                                                                {BLOCKS(ENTRY, 1) FLAT_BLOCKS(ENTRY, 1)}};
+ALL(DEFINE)
 
-#define DEFINE(mr, nv, p) DEFINE_AS(block, EVERY_STEP, mr, nv, p)
-#define ENTRY(mr, nv, p) [nv][mr] = block_##p##_##mr##_##nv,
-BLOCKS(DEFINE, 0)
-BLOCKS(DEFINE, 1)
-FLAT_BLOCKS(DEFINE, 0)
-FLAT_BLOCKS(DEFINE, 1)
-TABLE(blocks, ENTRY)
+#define ENTRY(asks, p, mr, nv) [asks][p][nv][mr] = block_##asks##_##p##_##mr##_##nv,
+static const block_function blocks[SPACED + 1][2][MOST_VECTORS + 1][9] = {ALL(ENTRY)};
 
 static int blocks_below(int rows, int vectors)
 {
@@ -395,24 +396,6 @@ struct far {
 };
 
 #if defined(ISA_IS_avx2)
-/* The same blocks where there is nothing to ask for, or little at a time: half of a step's instructions are loads, and
- * asking for lines that are there takes the place of some. */
-#define DEFINE_QUIET(mr, nv, p) DEFINE_AS(quiet, NOTHING, mr, nv, p)
-#define QUIET_ENTRY(mr, nv, p) [nv][mr] = quiet_##p##_##mr##_##nv,
-BLOCKS(DEFINE_QUIET, 0)
-BLOCKS(DEFINE_QUIET, 1)
-FLAT_BLOCKS(DEFINE_QUIET, 0)
-FLAT_BLOCKS(DEFINE_QUIET, 1)
-TABLE(quiet, QUIET_ENTRY)
-
-#define DEFINE_SPACED(mr, nv, p) DEFINE_AS(spaced, SPACED, mr, nv, p)
-#define SPACED_ENTRY(mr, nv, p) [nv][mr] = spaced_##p##_##mr##_##nv,
-BLOCKS(DEFINE_SPACED, 0)
-BLOCKS(DEFINE_SPACED, 1)
-FLAT_BLOCKS(DEFINE_SPACED, 0)
-FLAT_BLOCKS(DEFINE_SPACED, 1)
-TABLE(spaced, SPACED_ENTRY)
-
 /* For a call in columns of `width`; NULL: its blocks do not share what is asked for. */
 static struct far *far_of(const struct micro_call *call, int width, struct far *far)
 {
@@ -446,11 +429,11 @@ static enum asks asks_far(struct far *far, struct asked *asked)
 static enum asks asks(const struct micro_call *call, struct far *far, int col, int vectors, int number, int left,
                       struct asked *asked)
 {
+    if (call->m == 1) /* a panel is read as it lies there, which hardware follows */
+        return call->ldb <= PANEL_MAX ? NOTHING : EVERY_STEP;
     if (far)
         return asks_far(far, asked);
     const bool asks_a = call->soon_a && number < call->m * 4 / LINE;
-    if (call->m == 1 && call->ldb <= PANEL_MAX) /* read as it lies there, which hardware follows */
-        return NOTHING;
     if (number + left >= ASKERS && call->soon_b && !call->soon_a && call->ldb <= PANEL_MAX &&
         call->k[0] >= SPACED_STEPS) {
         const int beside = col + vectors * LANES;
@@ -467,8 +450,6 @@ static enum asks asks(const struct micro_call *call, struct far *far, int col, i
     return NOTHING;
 }
 #else
-#define quiet blocks
-#define spaced blocks
 static struct far *far_of(const struct micro_call *call, int width, struct far *far)
 {
     (void)call, (void)width, (void)far;
@@ -488,15 +469,14 @@ enum { WIDTH = VECTORS * LANES };
 /* Blocks of `width` columns from `col` on, below each other. far: what they share, or NULL. */
 static void column(const struct micro_call *call, int col, int width, bool pairs, struct far *far)
 {
-    static const block_function (*const as[])[MOST_VECTORS + 1][9] = {
-        [NOTHING] = quiet, [EVERY_STEP] = blocks, [SPACED] = spaced};
     const int vectors = (width + LANES - 1) / LANES, lanes = width - (vectors - 1) * LANES;
     int parts = blocks_below(call->m, vectors);
     for (int part = 0, row = 0; part < parts; part++) {
         int rows = (call->m - row) / (parts - part);
         struct asked asked;
         enum asks way = asks(call, far, col, vectors, part, parts - part, &asked);
-        as[way][pairs][vectors][rows](call, row, col, lanes, &asked);
+        assert(blocks[way][pairs][vectors][rows]);
+        blocks[way][pairs][vectors][rows](call, row, col, lanes, &asked);
         row += rows;
     }
 }
