@@ -63,6 +63,7 @@ struct gemm {
     int64_t panels, group; /* panels a group: taken together while rows pass */
     int64_t tile_rows;
     int64_t most_rows; /* of tiles below each other that one thread does as one */
+    int64_t depth, all_steps; /* k of all pairs, and the steps that the micro-kernel makes of them */
     int64_t steps;     /* of one call */
     int64_t convert_units, pack_units;
     int prepare_shares, multiply_shares;
@@ -487,12 +488,12 @@ static int64_t weight_rows(const struct gemm *g)
 
 /* Tall tiles use B best; they are halved while there are too few of them to balance and each is still worth handing
  * out. The limits are FLOPs: 1 M is about 10 us on one core. */
-static int64_t choose_tile_rows(const struct gemm *g, double total_k)
+static int64_t choose_tile_rows(const struct gemm *g)
 {
     int64_t rows = least(g->spec.m, g->spec.trans_a ? weight_rows(g) : TILE_ROWS_MAX);
     while (rows > TILE_ROWS_MIN) {
         int64_t tiles = divide_up(g->spec.m, rows) * g->panels * g->batch.count;
-        double half = (double)rows * g->width * total_k;
+        double half = (double)rows * (double)g->width * (double)g->depth;
         if (!((tiles < 16 && half >= 4e6) || (tiles < 8 && half >= 1e6) || (tiles < 2 && half >= 0.25e6)))
             break;
         rows = divide_up(rows, 2);
@@ -504,12 +505,10 @@ static int64_t choose_tile_rows(const struct gemm *g, double total_k)
  * few steps take long. */
 static int64_t whole_pairs(const struct gemm *g, int64_t most)
 {
-    int64_t total = 0, pair = pair_rows(g->pair[0].k, g->round);
-    for (int p = 0; p < g->pair_count; p++) {
-        total += pair_rows(g->pair[p].k, g->round);
+    int64_t pair = pair_rows(g->pair[0].k, g->round);
+    for (int p = 1; p < g->pair_count; p++)
         pair = g->pair[p].k == g->pair[0].k ? pair : 0;
-    }
-    return pair && pair <= most ? pair * micro_limit(g->pair_count, most / pair) : micro_limit(total, most);
+    return pair && pair <= most ? pair * micro_limit(g->pair_count, most / pair) : micro_limit(g->all_steps, most);
 }
 
 static graphi_status check(const struct gemm_spec *s)
@@ -568,26 +567,22 @@ static size_t lay_out(struct gemm *g)
 static void cut(struct gemm *g, enum isa isa)
 {
     const struct gemm_spec *s = &g->spec;
-    double total_k = 0;
-    for (int p = 0; p < g->pair_count; p++)
-        total_k += (double)g->pair[p].k;
-    int64_t rows_of_k = (int64_t)(g->round ? (total_k + 1) / 2 : total_k);
     g->micro = micro_kernel(isa, g->round);
     g->convert_a = g->round;
     g->pack_b = !s->packed_b && (s->trans_b || g->round);
     g->width = panel_width(s->n);
     g->panels = panel_count(s->n);
     g->batch = batch_of(s);
-    g->tile_rows = choose_tile_rows(g, total_k);
+    g->tile_rows = choose_tile_rows(g);
     if (g->convert_a && s->trans_a) /* a tile must not cross the blocks that A was rounded in */
         g->tile_rows = g->tile_rows > CONVERT_ROWS / 2 ? CONVERT_ROWS : CONVERT_ROWS / 2;
     const int64_t trans_bytes = level_2_part(TRANS_BYTES, isa) / (g->panels == 1 ? 2 : 1);
     bool stacks = g->batch.count == 1 && !(g->convert_a && s->trans_a);
     g->most_rows = !stacks ? g->tile_rows : s->trans_a ? weight_rows(g) : least(TILE_ROWS_MAX, s->m);
     g->steps = s->trans_a ? whole_pairs(g, trans_bytes / (4 * (g->most_rows + g->width)))
-                          : micro_limit(rows_of_k, MICRO_STEPS);
-    int64_t panel_bytes = 4 * rows_of_k * g->width;
-    g->turns = !g->epilogue.present && rows_of_k > 2 * g->steps;
+                          : micro_limit(g->all_steps, MICRO_STEPS);
+    int64_t panel_bytes = 4 * g->all_steps * g->width;
+    g->turns = !g->epilogue.present && g->all_steps > 2 * g->steps;
     g->group = panel_bytes && !g->turns ? PANEL_BYTES / panel_bytes : g->panels;
     g->group = g->group < 1 ? 1 : g->group > g->panels ? g->panels : g->group;
     if (g->group < 1)
@@ -626,21 +621,21 @@ graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kerne
     g->spec.rows_per_row += !spec->rows_per_row;
     g->pair_count = spec->pairs;
     g->round = spec->multiplicands == GRAPHI_BF16 ? pair_functions(isa) : NULL;
-    double total_k = 0;
     for (int p = 0; p < spec->pairs; p++) {
         g->pair[p] = (struct pair){.k = spec->k[p], .lda = spec->lda[p], .ldb = spec->packed_b ? 0 : spec->ldb[p]};
-        total_k += (double)spec->k[p];
+        g->depth += spec->k[p];
+        g->all_steps += pair_rows(spec->k[p], g->round);
     }
     cut(g, isa);
     size_t workspace = lay_out(g);
-    double m = (double)spec->m, n = (double)spec->n, batch = (double)g->batch.count;
+    double m = (double)spec->m, n = (double)spec->n, k = (double)g->depth, batch = (double)g->batch.count;
     *kernel = (struct kernel){.name = "gemm", .run = gemm_run, .params = g, .params_bytes = bytes,
-                              .workspace = workspace, .flops = 2 * m * n * total_k * batch};
+                              .workspace = workspace, .flops = 2 * m * n * k * batch};
     bool prepare = g->convert_units + g->pack_units > 0;
     kernel->phases = prepare ? 2 : 1;
     kernel->shares[0] = prepare ? g->prepare_shares : g->multiply_shares;
     kernel->shares[1] = prepare ? g->multiply_shares : 0;
-    kernel->bytes = 4 * (m * total_k * (double)g->batch.a.copies + total_k * n * (double)g->batch.b.copies +
+    kernel->bytes = 4 * (m * k * (double)g->batch.a.copies + k * n * (double)g->batch.b.copies +
                          m * n * (batch + spec->base));
     return GRAPHI_OK;
 }
