@@ -70,6 +70,7 @@ struct gemm {
     int slots; /* in the workspace, for panels that are packed late and copied pieces */
     bool turns; /* tiles of one row take turns, see multiply_row */
     bool near_a; /* pieces of a transposed A are copied to where their steps lie together */
+    bool asks_a; /* pieces of A are asked for, see struct asked_pieces */
     size_t near_at, near_bytes; /* in the workspace, and of one piece */
     int pair_count;
     struct pair pair[];
@@ -365,14 +366,6 @@ static int64_t total_steps(const struct gemm *g, const struct kernel_call *call)
     return total;
 }
 
-static int64_t shortest(const struct gemm *g)
-{
-    int64_t k = g->pair[0].k;
-    for (int pair = 1; pair < g->pair_count; pair++)
-        k = least(k, g->pair[pair].k);
-    return k;
-}
-
 /* Tiles of one row, with the tile that follows them: one piece of the sum after the other, so that the piece of A that
  * they share stays in the level-2 cache. A tile with an epilogue is alone, and is multiplied in a buffer: the epilogue
  * may overwrite one of its inputs with C. So is one whose panel is packed late. */
@@ -381,7 +374,6 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
     alignas(64) float buffer[TILE_ROWS_MAX * PANEL_MAX];
     const bool buffered = g->epilogue.present;
     const int64_t total = total_steps(g, call);
-    const bool asks_a = g->spec.trans_a && (!g->near_a || shortest(g) >= NEAR_STEPS);
     for (int pair = 0; g->pack_late && pair < g->pair_count; pair++)
         pack_panel(g, call, t->batch, t->col, pair,
                    (char *)call->workspace + g->pair[pair].b_at + (size_t)t->slot * g->batch.b.bytes);
@@ -392,7 +384,7 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
             const int64_t soon = from + g->steps, steps = most(least(g->steps, total - soon), 0);
             const struct piece next_row = steps ? (struct piece){t, soon} : (struct piece){&t[count], 0};
             struct asked_pieces asked = {.b = i + 1 < count ? (struct piece){&t[i + 1], from} : next_row};
-            if (asks_a && i == (g->near_a ? 0 : count - 1))
+            if (g->asks_a && i == (g->near_a ? 0 : count - 1))
                 asked.a = next_row;
             float *c = (float *)call->out[0].data + batch_along(&g->batch, g->batch.c.stride, t[i].batch) +
                        t[i].row * g->spec.ldc + t[i].col;
@@ -511,6 +503,14 @@ static int64_t whole_pairs(const struct gemm *g, int64_t most)
     return pair && pair <= most ? pair * micro_limit(g->pair_count, most / pair) : micro_limit(g->all_steps, most);
 }
 
+static int64_t shortest(const struct gemm *g)
+{
+    int64_t k = g->pair[0].k;
+    for (int pair = 1; pair < g->pair_count; pair++)
+        k = least(k, g->pair[pair].k);
+    return k;
+}
+
 static graphi_status check(const struct gemm_spec *s)
 {
     if (s->m < 0 || s->n < 0 || s->leads < 0 || s->leads > GEMM_MAX_LEADS || s->pairs < 1 || s->pairs > GEMM_MAX_PAIRS)
@@ -601,6 +601,7 @@ static void cut(struct gemm *g, enum isa isa)
     if (g->near_a)
         g->steps = least(g->steps, whole_pairs(g, fit));
     g->near_bytes = (size_t)(g->steps * step_bytes);
+    g->asks_a = s->trans_a && (!g->near_a || shortest(g) >= NEAR_STEPS);
 }
 
 graphi_status gemm_bind(const struct gemm_spec *spec, enum isa isa, struct kernel *kernel)
