@@ -86,18 +86,16 @@ static struct extent extent_of(const struct gemm *g, const struct kernel_call *c
     struct extent extent = {g->spec.m, g->batch.count};
     int64_t rows = call->in[g->spec.batch_rows_of_b].rows * g->spec.rows_per_row;
     if (g->spec.bounded && g->spec.leads)
-        extent.batch = rows < extent.batch ? rows : extent.batch;
+        extent.batch = least(rows, extent.batch);
     else if (g->spec.bounded && !g->spec.trans_a)
-        extent.m = rows < extent.m ? rows : extent.m;
+        extent.m = least(rows, extent.m);
     return extent;
 }
 
 static int64_t k_of(const struct gemm *g, const struct kernel_call *call, int pair)
 {
-    int64_t k = g->pair[pair].k;
-    if (g->spec.bounded && g->spec.trans_a && !g->spec.leads && call->in[2 * pair].rows < k)
-        k = call->in[2 * pair].rows;
-    return k;
+    const int64_t k = g->pair[pair].k;
+    return g->spec.bounded && g->spec.trans_a && !g->spec.leads ? least(call->in[2 * pair].rows, k) : k;
 }
 
 /* --- first phase: rounding A, packing B --- */
@@ -115,7 +113,7 @@ static void convert_unit(const struct gemm *g, const struct kernel_call *call, i
     int pair = (int)(unit / a_blocks(g) % g->pair_count);
     int64_t copy = unit / a_blocks(g) / g->pair_count, batch = batch_first_reader(&g->batch, &g->batch.a, copy);
     int64_t first = block * CONVERT_ROWS;
-    int64_t rows = extent.m - first < CONVERT_ROWS ? extent.m - first : CONVERT_ROWS;
+    int64_t rows = least(extent.m - first, CONVERT_ROWS);
     if (rows <= 0 || batch >= extent.batch)
         return;
     const struct pair *p = &g->pair[pair];
@@ -198,9 +196,9 @@ static struct operands operands_of(const struct gemm *g, const struct kernel_cal
     } else {
         o.a = (const char *)call->workspace + p->a_at +
               (size_t)batch_along(&g->batch, g->batch.a.slot, t->batch) * g->batch.a.bytes;
-        int64_t m = extent_of(g, call).m, first = t->row / CONVERT_ROWS * CONVERT_ROWS;
+        int64_t first = t->row / CONVERT_ROWS * CONVERT_ROWS;
         o.row_stride = g->spec.trans_a ? 1 : o.k;
-        o.step_stride = !g->spec.trans_a ? 1 : m - first < CONVERT_ROWS ? m - first : CONVERT_ROWS;
+        o.step_stride = g->spec.trans_a ? least(extent_of(g, call).m - first, CONVERT_ROWS) : 1;
         o.a += g->spec.trans_a ? 4 * (first * o.k + t->row - first) : 4 * t->row * o.k;
     }
     if (g->pack_late)
@@ -321,7 +319,7 @@ static void multiply_piece(const struct gemm *g, const struct kernel_call *call,
     micro_start(&list, g->micro, g->steps);
     for (int64_t pair = 0, at = 0; pair < g->pair_count && at < to; pair++) {
         struct operands o = operands_of(g, call, t, (int)pair);
-        int64_t begin = piece.from > at ? piece.from - at : 0, end = to - at < o.k ? to - at : o.k;
+        int64_t begin = most(piece.from - at, 0), end = least(to - at, o.k);
         if (begin < end) {
             const char *a = o.a + 4 * begin * o.step_stride;
             if (g->near_a) {
@@ -349,12 +347,12 @@ static struct tile tile_at(const struct gemm *g, const struct extent *extent, in
     struct tile t = {.batch = index / (row_tiles * g->panels)};
     index %= row_tiles * g->panels;
     int64_t first_panel = index / (row_tiles * g->group) * g->group;
-    int64_t group = g->panels - first_panel < g->group ? g->panels - first_panel : g->group;
+    int64_t group = least(g->panels - first_panel, g->group);
     index -= first_panel * row_tiles;
     t.row = index / group * rows;
     t.col = (first_panel + index % group) * g->width;
-    t.rows = (int)(extent->m - t.row < rows ? extent->m - t.row : rows);
-    t.cols = (int)(g->spec.n - t.col < g->width ? g->spec.n - t.col : g->width);
+    t.rows = (int)least(extent->m - t.row, rows);
+    t.cols = (int)least(g->spec.n - t.col, g->width);
     return t;
 }
 
@@ -452,7 +450,7 @@ static void multiply_share(const struct gemm *g, const struct kernel_call *call,
         do {
             index++;
             count++;
-            row[count] = tile_at(g, &extent, rows, index < tiles ? index : tiles - 1);
+            row[count] = tile_at(g, &extent, rows, least(index, tiles - 1));
             row[count].slot = slot;
         } while (count < most && index < end && row[count].row == row[0].row && row[count].batch == row[0].batch);
         multiply_row(g, call, row, count);
@@ -583,10 +581,7 @@ static void cut(struct gemm *g, enum isa isa)
                           : micro_limit(g->all_steps, MICRO_STEPS);
     int64_t panel_bytes = 4 * g->all_steps * g->width;
     g->turns = !g->epilogue.present && g->all_steps > 2 * g->steps;
-    g->group = panel_bytes && !g->turns ? PANEL_BYTES / panel_bytes : g->panels;
-    g->group = g->group < 1 ? 1 : g->group > g->panels ? g->panels : g->group;
-    if (g->group < 1)
-        g->group = 1;
+    g->group = most(least(panel_bytes && !g->turns ? PANEL_BYTES / panel_bytes : g->panels, g->panels), 1);
     g->convert_units = g->convert_a ? g->batch.a.copies * g->pair_count * a_blocks(g) : 0;
     g->pack_late = g->pack_b && !g->turns && g->batch.b.copies == g->batch.count && g->tile_rows >= s->m;
     g->pack_units = g->pack_b && !g->pack_late ? g->batch.b.copies * g->pair_count * g->panels : 0;

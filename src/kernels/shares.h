@@ -11,7 +11,7 @@ enum { SHARES_MAX = 64, SHARE_BYTES = 32 * 1024 };
 /* Shares of kernels whose units of work are not to be divided. At least 1. */
 static inline int clamp_shares(int64_t units)
 {
-    return units > SHARES_MAX ? SHARES_MAX : units < 1 ? 1 : (int)units;
+    return (int)most(least(units, SHARES_MAX), 1);
 }
 
 /* Of an odd number of shares one of two threads has more, which counts where they are few: then it is one more, if
@@ -36,31 +36,22 @@ struct share_grid {
 static inline struct share_grid share_grid_for(double bytes, int64_t rows, int64_t channels)
 {
     struct share_grid grid = {shares_for(bytes, rows), 1};
-    int wanted = shares_for(bytes, SHARES_MAX);
-    int64_t lines = (channels + 15) / 16;
-    if (wanted / grid.rows > 1)
-        grid.blocks = (int)(wanted / grid.rows < lines ? wanted / grid.rows : lines);
-    if (grid.blocks < 1)
-        grid.blocks = 1;
+    grid.blocks = (int)most(least(shares_for(bytes, SHARES_MAX) / grid.rows, divide_up(channels, 16)), 1);
     return grid;
 }
 
 /* Channels of one block: whole cache lines but for the last. */
 static inline void share_channels(int64_t channels, int blocks, int block, int64_t *begin, int64_t *end)
 {
-    int64_t lines = (channels + 15) / 16;
-    *begin = lines * block / blocks * 16;
-    *end = lines * (block + 1) / blocks * 16;
-    if (*begin > channels)
-        *begin = channels;
-    if (*end > channels)
-        *end = channels;
+    const int64_t lines = divide_up(channels, 16);
+    *begin = least(lines * block / blocks * 16, channels);
+    *end = least(lines * (block + 1) / blocks * 16, channels);
 }
 
 /* The run of neighbours (of `width` in a call; 0 is one) that this share is in. */
 static inline int share_piece(int shares, int width, int share)
 {
-    int64_t pieces = width > 1 ? width : 1;
+    const int64_t pieces = most(width, 1);
     return (int)(((share + 1) * pieces - 1) / shares);
 }
 
