@@ -33,10 +33,16 @@ struct operands {
     int64_t k, row_stride, step_stride, ldb;
 };
 
+/* How many steps of the sum a pair has. */
+static int64_t steps_of(const struct gemm *g, const struct kernel_call *call, int pair)
+{
+    return pair_rows(gemm_k_of(g, call, pair), g->round);
+}
+
 static struct operands operands_of(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int pair)
 {
     const struct gemm_pair *p = &g->pair[pair];
-    struct operands o = {.k = pair_rows(gemm_k_of(g, call, pair), g->round)};
+    struct operands o = {.k = steps_of(g, call, pair)};
     if (!g->convert_a) {
         o.a = (const char *)((const float *)call->in[2 * pair].data +
                              batch_along(&g->batch, g->batch.a.stride, t->batch));
@@ -77,18 +83,21 @@ struct place {
     int64_t at;
 };
 
-/* The operands that have the given step of a tile, and, in *step, the step within them; `place` moves on to their pair.
- * False: the sum ends before. */
-static bool operands_at(const struct gemm *g, const struct kernel_call *call, const struct tile *t, struct place *place,
-                        int64_t *step, struct operands *operands)
+/* The operands of a tile from the given step of its sum on, as far as their pair goes; `place`, which is not behind it,
+ * moves on to that pair. False: the sum ends before. */
+static bool operands_at(const struct gemm *g, const struct kernel_call *call, const struct tile *t, int64_t step,
+                        struct place *place, struct operands *o)
 {
     for (; place->pair < g->pair_count; place->pair++) {
-        *operands = operands_of(g, call, t, place->pair);
-        if (*step < place->at + operands->k) {
-            *step -= place->at;
+        const int64_t steps = steps_of(g, call, place->pair), skipped = step - place->at;
+        if (skipped < steps) {
+            *o = operands_of(g, call, t, place->pair);
+            o->a += 4 * skipped * o->step_stride;
+            o->b += 4 * skipped * o->ldb;
+            o->k -= skipped;
             return true;
         }
-        place->at += operands->k;
+        place->at += steps;
     }
     return false;
 }
@@ -105,20 +114,19 @@ struct asked_pieces {
 static void ask_for(const struct gemm *g, const struct kernel_call *call, struct asked_pieces *asked, int64_t ahead,
                     struct micro_list *list)
 {
+    const struct piece *a = &asked->a, *b = &asked->b;
     struct operands o;
-    int64_t step = asked->a.from + ahead;
     list->soon_a = list->soon_b = NULL;
-    if (asked->a.tile && operands_at(g, call, asked->a.tile, &asked->place_a, &step, &o)) {
+    if (a->tile && operands_at(g, call, a->tile, a->from + ahead, &asked->place_a, &o)) {
         const bool alike = !list->call.count || list->call.soon_stride == o.step_stride;
-        list->soon_a = alike ? o.a + 4 * step * o.step_stride : NULL;
+        list->soon_a = alike ? o.a : NULL;
         list->call.soon_stride = o.step_stride;
     }
-    step = asked->b.from + ahead;
-    if (operands_at(g, call, asked->b.tile, &asked->place_b, &step, &o)) {
+    if (operands_at(g, call, b->tile, b->from + ahead, &asked->place_b, &o)) {
+        list->soon_b = o.b;
         if (g->pack_late) /* what will be packed, as if it were already */
-            o.b = (const char *)gemm_panel_source(g, call, asked->b.tile->batch, asked->b.tile->col,
-                                                  asked->place_b.pair);
-        list->soon_b = o.b + 4 * step * o.ldb;
+            list->soon_b = (const char *)gemm_panel_source(g, call, b->tile->batch, b->tile->col, asked->place_b.pair) +
+                           4 * (b->from + ahead - asked->place_b.at) * o.ldb;
     }
 }
 
@@ -135,12 +143,11 @@ static void copy_near(const struct gemm *g, const struct kernel_call *call, cons
 {
     float *to = near_piece(g, call, t, from);
     const int64_t ld = gemm_near_stride(t->rows);
-    for (int64_t pair = 0, at = 0; pair < g->pair_count && at < end; pair++) {
-        struct operands o = operands_of(g, call, t, (int)pair);
-        for (int64_t step = most(begin, at); step < least(end, at + o.k); step++)
-            memcpy(to + (step - from) * ld, o.a + 4 * (step - at) * o.step_stride, (size_t)t->rows * sizeof *to);
-        at += o.k;
-    }
+    struct place place = {0};
+    struct operands o;
+    for (int64_t at = begin; at < end && operands_at(g, call, t, at, &place, &o); at += o.k)
+        for (int64_t step = 0; step < least(o.k, end - at); step++)
+            memcpy(to + (at - from + step) * ld, o.a + 4 * step * o.step_stride, (size_t)t->rows * sizeof *to);
 }
 
 /* What the tile's sums begin with, to c. */
@@ -162,25 +169,21 @@ static void multiply_piece(const struct gemm *g, const struct kernel_call *call,
     list.call = (struct micro_call){
         .m = t->rows, .n = t->cols, .c = c, .ldc = ldc, .accumulate = piece.from > 0 || g->spec.base};
     micro_start(&list, g->micro, g->steps);
-    for (int64_t pair = 0, at = 0; pair < g->pair_count && at < to; pair++) {
-        struct operands o = operands_of(g, call, t, (int)pair);
-        int64_t begin = most(piece.from - at, 0), end = least(to - at, o.k);
-        if (begin < end) {
-            const char *a = o.a + 4 * begin * o.step_stride;
-            if (g->near_a) {
-                o.step_stride = gemm_near_stride(t->rows);
-                a = (const char *)(near_piece(g, call, t, piece.from) + (at + begin - piece.from) * o.step_stride);
-            }
-            if (list.call.count && (o.row_stride != list.call.row_stride || o.step_stride != list.call.step_stride ||
-                                    o.ldb != list.call.ldb))
-                micro_flush(&list);
-            list.call.row_stride = o.row_stride;
-            list.call.step_stride = o.step_stride;
-            list.call.ldb = o.ldb;
-            ask_for(g, call, &asked, at + begin - piece.from, &list);
-            micro_add(&list, a, o.b + 4 * begin * o.ldb, end - begin);
+    struct place place = {0};
+    struct operands o;
+    for (int64_t at = piece.from; at < to && operands_at(g, call, t, at, &place, &o); at += o.k) {
+        if (g->near_a) {
+            o.step_stride = gemm_near_stride(t->rows);
+            o.a = (const char *)(near_piece(g, call, t, piece.from) + (at - piece.from) * o.step_stride);
         }
-        at += o.k;
+        if (list.call.count && (o.row_stride != list.call.row_stride || o.step_stride != list.call.step_stride ||
+                                o.ldb != list.call.ldb))
+            micro_flush(&list);
+        list.call.row_stride = o.row_stride;
+        list.call.step_stride = o.step_stride;
+        list.call.ldb = o.ldb;
+        ask_for(g, call, &asked, at - piece.from, &list);
+        micro_add(&list, o.a, o.b, least(o.k, to - at));
     }
     micro_finish(&list);
 }
@@ -205,7 +208,7 @@ static int64_t total_steps(const struct gemm *g, const struct kernel_call *call)
 {
     int64_t total = 0;
     for (int pair = 0; pair < g->pair_count; pair++)
-        total += pair_rows(gemm_k_of(g, call, pair), g->round);
+        total += steps_of(g, call, pair);
     return total;
 }
 
