@@ -32,7 +32,7 @@ enum {
  * where m is large: tall tiles then. Where it is small, flat ones leave room for longer pieces. */
 static int64_t weight_rows(const struct gemm *g)
 {
-    return g->spec.m / 4 < WEIGHT_ROWS ? WEIGHT_ROWS : least(GEMM_TILE_ROWS_MAX, g->spec.m / 4);
+    return most(least(g->spec.m / 4, GEMM_TILE_ROWS_MAX), WEIGHT_ROWS);
 }
 
 /* Tall tiles use B best; they are halved while there are too few of them to balance and each is still worth handing
