@@ -199,7 +199,7 @@ static graphi_status commit(graphi_graph *graph, const char *where, struct call 
     for (int i = 0; i < node->outputs; i++)
         graph->values.data[graph->values.count++] =
             (struct value){.kind = VALUE_RESULT, .type = call->out[i], .node = (int32_t)graph->nodes.count, .output = i,
-                           .assigns = -1, .backward = node->backward};
+                           .assigns = -1};
     graph->nodes.data[graph->nodes.count++] = *node;
     return GRAPHI_OK;
 }

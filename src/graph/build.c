@@ -194,7 +194,6 @@ void graph_forget_names(graphi_graph *graph)
 static graphi_value push_value(graphi_graph *graph, struct value value)
 {
     value.node = value.assigns = -1;
-    value.backward = graph->backward;
     if (!array_push(&graph->values, value))
         return graph_broken(graph, fail_memory("value", sizeof value));
     return (graphi_value)(graph->values.count - 1);

@@ -34,7 +34,6 @@ struct value {
     graphi_initializer init;
     bool frozen;            /* parameter that graphi_minimize leaves alone */
     bool assigned;          /* parameter whose storage some result takes over */
-    bool backward;          /* made by differentiation */
 };
 
 struct node {
@@ -53,7 +52,7 @@ struct node {
     int32_t order; /* wished place in the array: compaction keeps it where edges allow (its id when appended) */
     int32_t successor;          /* of a killed node: who took over its `after` edges; -1: nobody */
     int32_t origin;             /* of messages: the node of the user's graph that this one is or stands for, -1: none */
-    bool backward;
+    bool backward;              /* made by differentiation */
     bool differentiated;        /* a gradient passes it */
 };
 

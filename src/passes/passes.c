@@ -210,8 +210,6 @@ void adopt(graphi_graph *graph, int32_t first, const struct node *node)
         graph->nodes.data[i].origin = node->origin;
         graph->nodes.data[i].scope = node->scope;
         graph->nodes.data[i].backward = node->backward;
-        for (int k = 0; k < graph->nodes.data[i].outputs; k++)
-            graph->values.data[graph->nodes.data[i].output + k].backward = node->backward;
     }
 }
 
