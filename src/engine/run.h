@@ -35,7 +35,7 @@ struct graphi_run {
     atomic_int failed;
     graphi_status status;
     char message[512];
-    atomic_int nonfinite;          /* lowest task with a non-finite result, INT32_MAX: none */
+    atomic_int nonfinite;          /* lowest task with a non-finite result, INT_MAX: none */
 
     bool tracing;
     struct task_record *records;   /* of the last traced execution */

@@ -3,8 +3,8 @@
  * mailbox, takes part itself, and returns when all have finished; forming, running and dissolving a team of two around
  * an empty job takes under 250 ns.
  *
- * During a run each worker other than a leader is inside team_serve, polling its mailbox; the executor loop of the
- * scheduler calls team_poll between its own polls, so any worker can be leader now and member a moment later.
+ * During a run each worker that leads no team polls its mailbox (team_poll) between its own polls, in the executor loop
+ * of the scheduler, so any worker can be leader now and member a moment later.
  *
  * A leader without members may leave a phase open: it is cut into pieces, which the leader takes in order, and workers
  * that have nothing to do take some too (team_join). Nobody is waited for who has not taken one. */

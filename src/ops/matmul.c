@@ -78,7 +78,7 @@ static bool broadcast_leads(const struct extent *a, const struct extent *b, stru
     return bound_fits(a, b, p->leads) && bound_fits(b, a, p->leads);
 }
 
-/* The product of one pair; false when the operands do not fit. packed_k: k is known to the rounding of packing only. */
+/* The product of one pair; false when the operands do not fit. b_is_pairs: k is known up to packing's rounding. */
 static bool product_of(const struct node *node, const struct extent *a, const struct extent *b, bool b_is_pairs,
                        struct product *p)
 {

@@ -5,8 +5,8 @@
  * As in graphi.txt Algorithms 1 and 2: an executor that finishes a task decrements its successors' counters, runs those
  * that became ready and are tiny inline, and pushes the others to its own triggered queue; the scheduling step drains
  * the triggered queues into a max-heap by level and hands tasks to idle workers, found by bit scan, through their own
- * rings. The step is run by the client thread (dedicated) or by whichever thread finishes a task (combining; design.md
- * "Scheduler"). */
+ * rings. The step is run by the client thread (dedicated) or by whichever thread finishes a task (combining;
+ * docs/architecture.md, "How a step runs"). */
 #ifndef SCHEDULE_SCHEDULE_H
 #define SCHEDULE_SCHEDULE_H
 

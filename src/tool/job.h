@@ -93,8 +93,8 @@ graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_
  * machine. */
 void job_measure_again(graphi_machine *machine, graphi_machine_info *best);
 
-/* What one execution is rated by (interface words): its direct FLOPs, and its limit, max(those / roof, compulsory bytes
- * / bandwidth). */
+/* What one execution is rated by (docs/architecture.md, "Words"): its direct FLOPs, and its limit, max(those / roof,
+ * compulsory bytes / bandwidth). */
 struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *machine);
 
 /* --timeline, of the last of so many executions more. */

@@ -31,8 +31,8 @@ void result_model(struct result *result, const graphi_model_info *about, const c
                   const graphi_plan *plan);
 void result_plan(struct result *result, const graphi_plan *plan, const graphi_run *run);
 
-/* A new row with every key null or empty but these; fill with result_set_* (keys as in the schema). Borrowed reference.
- */
+/* A new row with every key null or empty but these; fill with result_number and its like (keys as in the schema).
+ * Borrowed reference. */
 json_t *result_row(struct result *result, const char *id, const char *engine);
 void result_setting(json_t *row, const graphi_setting *setting);
 /* A note where executors of a simulated setting take all cores, so that a dedicated driver shares one: of real
