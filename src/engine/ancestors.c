@@ -23,7 +23,7 @@ static void absorb(struct ancestors *a, int32_t from, int32_t to)
 graphi_status ancestors_create(int tasks, const int32_t *edges_begin, const int32_t *edges, const bool *wanted,
                                struct ancestors *out)
 {
-    struct ancestors a = {.tasks = tasks};
+    struct ancestors a = {0};
     a.column = mem_alloc(sizeof *a.column * (size_t)(tasks ? tasks : 1));
     if (!a.column)
         return fail_memory("ancestors", (size_t)tasks);

@@ -8,7 +8,7 @@
 /* Strict-ancestor relation of a DAG in topological numbering, restricted to interesting ancestors (`wanted` NULL: all).
  */
 struct ancestors {
-    int tasks, columns;
+    int columns;
     size_t words;
     int32_t *column; /* of a task, -1: not interesting */
     uint64_t *bits;

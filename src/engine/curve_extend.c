@@ -33,7 +33,6 @@ static double saturation(const graphi_machine *machine, const struct kernel *ker
 struct class_model curves_model(const graphi_machine *machine, const struct kernel *kernel, int scalability, double t1)
 {
     struct class_model model = {.t1 = t1,
-                                .flops = kernel->flops,
                                 .bytes = kernel->bytes,
                                 .phases = kernel->phases,
                                 .shares = 1,

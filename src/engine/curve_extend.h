@@ -9,7 +9,7 @@
 /* What the extension knows of one class. */
 struct class_model {
     double t1; /* ns on one core there, start included */
-    double flops, bytes;
+    double bytes;
     double saturation; /* width at which gains end; 0: never */
     int shares, phases;
     const double *share_ns;  /* time of every share on one core there, phase after phase; NULL: all alike */

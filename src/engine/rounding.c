@@ -14,12 +14,11 @@
 
 /* Winograd's largest tiles have errors of up to 16 times the direct algorithm's (conv_choice.c). */
 const struct rounding_form rounding_forms[ROUNDING_FORMS] = {
-    {"merged-products", "products and convolutions that share an input are one", "+merge", 0},
-    {"large-tiles", "convolutions with errors of up to 16 times the direct algorithm's", NULL, 16},
-    {"direct-convolutions", "no convolution by Winograd's algorithm", NULL, 1},
-    {"separate-gradients", "each step of a sequence has a weight gradient of its own, which are then added", "reduce",
-     0},
-    {"separate-sums", "the products of a sum are operations of their own", "sums", 0},
+    {"merged-products", "+merge", 0},    /* products and convolutions that share an input are one */
+    {"large-tiles", NULL, 16},           /* convolutions with errors of up to 16 times the direct algorithm's */
+    {"direct-convolutions", NULL, 1},    /* no convolution by Winograd's algorithm */
+    {"separate-gradients", "reduce", 0}, /* each step of a sequence has a weight gradient, which are then added */
+    {"separate-sums", "sums", 0},        /* the products of a sum are operations of their own */
 };
 
 uint32_t rounding_with(uint32_t forms, int form)

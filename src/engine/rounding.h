@@ -11,7 +11,7 @@
 #include "engine/tune.h"
 
 struct rounding_form {
-    const char *name, *summary;
+    const char *name;
     const char *passes; /* added to the list of switched passes; NULL: none */
     double conv_error;  /* error budget of convolutions; 0: as asked */
 };

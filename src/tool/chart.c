@@ -88,7 +88,7 @@ static enum mark mark_of(const json_t *row)
 }
 
 struct group {
-    size_t first, count;
+    size_t count;
     double longest; /* time that its scale must hold, ms */
     bool named;     /* false: rows that share nothing and stand under no heading */
 };
@@ -96,7 +96,7 @@ struct group {
 /* The group that begins with row `first`. Where no id names a group all rows are one. */
 static struct group group_at(const json_t *rows, size_t first, bool named)
 {
-    struct group group = {.first = first, .named = named};
+    struct group group = {.named = named};
     const char *head = text_of(json_array_get(rows, first), "id");
     for (size_t i = first; i < json_array_size(rows); i++, group.count++) {
         const json_t *row = json_array_get(rows, i);
