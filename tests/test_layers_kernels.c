@@ -476,7 +476,7 @@ static void padding_fills_the_border(void **state)
         struct guarded x = guarded_random(array_count(&in), false), y = guarded_random(array_count(&out), false);
         struct kernel kernel;
         size_t bytes = 4 * (size_t)array_count(&out);
-        assert_int_equal(pad_bind(&spec, ISA_PLAIN, &kernel), GRAPHI_OK);
+        assert_int_equal(pad_bind(&spec, &kernel), GRAPHI_OK);
         run_checked(&kernel, &(struct kernel_array){x.data, d[0]}, &(struct kernel_array){y.data, o[0]}, 1, &bytes);
         for (int64_t e = 0; e < array_count(&out); e++) {
             int64_t a = e / o[2] / o[1] - before[0], b = e / o[2] % o[1] - before[1], c = e % o[2] - before[2];
@@ -506,7 +506,7 @@ static void padding_fills_the_border(void **state)
         size_t size = graphi_dtype_size(values[i].dtype), bytes = size * (size_t)n;
         struct guarded y = guarded_new(bytes, false);
         struct kernel kernel;
-        assert_int_equal(fill_bind(&out, values[i].value, ISA_PLAIN, &kernel), GRAPHI_OK);
+        assert_int_equal(fill_bind(&out, values[i].value, &kernel), GRAPHI_OK);
         run_checked(&kernel, NULL, &(struct kernel_array){y.data, n}, 1, &bytes);
         for (int64_t e = 0; e < n; e++)
             assert_memory_equal((char *)y.data + (size_t)e * size, &values[i].bits, size);
@@ -523,7 +523,7 @@ static void fills_and_pads_stay_within(void **state)
     float number = 3, out = 0, wide[ROWS * LD];
     struct kernel kernel;
     const struct pad_spec pad = {.name = "pad", .in = &one, .out = &one, .value = 1};
-    assert_int_equal(pad_bind(&pad, ISA_PLAIN, &kernel), GRAPHI_OK);
+    assert_int_equal(pad_bind(&pad, &kernel), GRAPHI_OK);
     assert_int_equal(run_order(&kernel, &(struct kernel_array){&number, 1}, &(struct kernel_array){&out, 1}, false),
                      GRAPHI_OK);
     assert_true(out == 3);
@@ -531,7 +531,7 @@ static void fills_and_pads_stay_within(void **state)
     rows.strides[0] = LD;
     for (int i = 0; i < ROWS * LD; i++)
         wide[i] = 7;
-    assert_int_equal(fill_bind(&rows, 1.5, ISA_PLAIN, &kernel), GRAPHI_OK);
+    assert_int_equal(fill_bind(&rows, 1.5, &kernel), GRAPHI_OK);
     assert_int_equal(run_order(&kernel, NULL, &(struct kernel_array){wide, ROWS}, true), GRAPHI_OK);
     kernel_fini(&kernel);
     for (int i = 0; i < ROWS * LD; i++)
@@ -712,8 +712,8 @@ static void binds_survive_allocation_failure(void **state)
     assert_int_equal(pool_bind(&pool, ISA_PLAIN, &kernel), GRAPHI_MEMORY);
     assert_int_equal(norm_bind(&norm, ISA_PLAIN, &kernel), GRAPHI_MEMORY);
     assert_int_equal(copy_bind(&(struct copy_spec){"copy", 4, 1, &part, 0}, ISA_PLAIN, &kernel), GRAPHI_MEMORY);
-    assert_int_equal(pad_bind(&pad, ISA_PLAIN, &kernel), GRAPHI_MEMORY);
-    assert_int_equal(fill_bind(&a, 0, ISA_PLAIN, &kernel), GRAPHI_MEMORY);
+    assert_int_equal(pad_bind(&pad, &kernel), GRAPHI_MEMORY);
+    assert_int_equal(fill_bind(&a, 0, &kernel), GRAPHI_MEMORY);
     assert_int_equal(cast_bind(&a, &a, ISA_PLAIN, &kernel), GRAPHI_MEMORY);
     assert_int_equal(embedding_bind(&embedding, ISA_PLAIN, &kernel), GRAPHI_MEMORY);
     assert_int_equal(embedding_gradient_bind(&embedding, ISA_PLAIN, &kernel), GRAPHI_MEMORY);

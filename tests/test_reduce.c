@@ -254,7 +254,7 @@ static void nothing_is_moved(void **state)
                                      .to = {1, shapes[i][0]}, .rows = shapes[i][0]};
             assert_int_equal(cast_bind(&i32, &f32, isa, &kernel[0]), GRAPHI_OK);
             assert_int_equal(copy_bind(&(struct copy_spec){"copy", 4, 1, &part, 0}, isa, &kernel[1]), GRAPHI_OK);
-            assert_int_equal(fill_bind(&f32, 3, isa, &kernel[2]), GRAPHI_OK);
+            assert_int_equal(fill_bind(&f32, 3, &kernel[2]), GRAPHI_OK);
             assert_int_equal(add_n_bind(3, terms, &f32, isa, &kernel[3]), GRAPHI_OK);
             assert_int_equal(dropout_bind(0.5, 1, 1, &f32, &f32, &f32, isa, &kernel[4]), GRAPHI_OK);
             assert_int_equal(random_fill_bind(RANDOM_UNIFORM, 0, 1, 1, 1, &f32, isa, &kernel[5]), GRAPHI_OK);

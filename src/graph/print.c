@@ -38,18 +38,18 @@ static void add_attribute(struct text *text, const graphi_attribute *attribute)
     }
 }
 
-static void add_attributes(struct text *text, const struct node *node, const char *before, const char *after)
+static void add_attributes(struct text *text, const struct node *node)
 {
     bool any = false;
     for (int i = 0; i < node->attributes; i++) {
         if (attribute_is_default(&node->attribute[i], &node->kind->attributes[i]))
             continue;
-        text_add(text, "%s", any ? ", " : before);
+        text_add(text, "%s", any ? ", " : " {");
         add_attribute(text, &node->attribute[i]);
         any = true;
     }
     if (any)
-        text_add(text, "%s", after);
+        text_add(text, "}");
 }
 
 static const char *const source_names[] = {"input", "parameter", "constant", ""};
@@ -84,7 +84,7 @@ static void print_node(struct text *text, const graphi_graph *graph, int32_t id,
     for (int k = 0; k < node->inputs; k++)
         text_add(text, "%s%%%d", k ? ", " : "", node->input[k]);
     text_add(text, ")");
-    add_attributes(text, node, " {", "}");
+    add_attributes(text, node);
     if (*node->scope)
         text_add(text, " '%s'", node->scope);
     for (int a = 0; a < node->afters; a++)

@@ -37,10 +37,10 @@ struct pad_spec {
     double value; /* converted to the dtype */
 };
 
-graphi_status pad_bind(const struct pad_spec *spec, enum isa isa, struct kernel *kernel);
+graphi_status pad_bind(const struct pad_spec *spec, struct kernel *kernel);
 
 /* Every element of `out` (row-strided at most) becomes `value`; no input is read. */
-graphi_status fill_bind(const struct array_desc *out, double value, enum isa isa, struct kernel *kernel);
+graphi_status fill_bind(const struct array_desc *out, double value, struct kernel *kernel);
 
 /* The low bytes are the value as the dtype: integers toward 0, and the nearest in their range. */
 uint64_t value_bits(graphi_dtype dtype, double value);

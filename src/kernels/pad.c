@@ -126,7 +126,7 @@ static void pad_simplify(struct pad_params *p)
     }
 }
 
-graphi_status pad_bind(const struct pad_spec *spec, enum isa isa, struct kernel *kernel)
+graphi_status pad_bind(const struct pad_spec *spec, struct kernel *kernel)
 {
     const struct array_desc *in = spec->in, *out = spec->out;
     struct pad_params p = {.element = graphi_dtype_size(out->dtype), .bits = value_bits(out->dtype, spec->value)};
@@ -183,7 +183,7 @@ static graphi_status fill_run(const struct kernel_call *call, int phase, int sha
     return GRAPHI_OK;
 }
 
-graphi_status fill_bind(const struct array_desc *out, double value, enum isa isa, struct kernel *kernel)
+graphi_status fill_bind(const struct array_desc *out, double value, struct kernel *kernel)
 {
     struct fill_params p = {.element = graphi_dtype_size(out->dtype), .bits = value_bits(out->dtype, value)};
     if (!array_as_matrix(out, &p.rows, &p.cols, &p.ld))

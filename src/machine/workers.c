@@ -279,11 +279,11 @@ static graphi_status get_threads(struct lease_state *state, struct lease *lease,
     return GRAPHI_OK;
 }
 
-static void return_threads(struct lease_state *state, int count)
+static void return_threads(const struct lease *lease)
 {
-    for (int i = 0; i < count; i++)
-        if (state->worker[i])
-            pool_return(state->worker[i]);
+    for (int i = 0; i < lease->count; i++)
+        if (lease->worker[i])
+            pool_return(lease->worker[i]);
 }
 
 /* In the caller's room, which grows to it, or else of this lease alone. */
@@ -350,7 +350,7 @@ static graphi_status take(struct lease_state *state, const struct lease_options 
     reserve(state, lease, options->caller_extra);
     graphi_status status = get_threads(state, lease, options->caller_extra ? 0 : 1);
     if (status != GRAPHI_OK) {
-        return_threads(state, lease->count);
+        return_threads(lease);
         unreserve(state);
     }
     if (state->captured)
@@ -431,7 +431,7 @@ void lease_release(struct lease *lease)
         unlink_state(state);
         restore_caller(state);
         pthread_mutex_lock(&registry.mutex);
-        return_threads(state, lease->count);
+        return_threads(lease);
         unreserve(state);
         pthread_mutex_unlock(&registry.mutex);
     }

@@ -64,7 +64,7 @@ static graphi_status fill_shape(const struct shape_call *call)
 
 static graphi_status bind_fill(const struct bind_call *call, struct kernel *kernel)
 {
-    return fill_bind(&call->out[0], attr_float(call->node, "value"), (enum isa)call->isa, kernel);
+    return fill_bind(&call->out[0], attr_float(call->node, "value"), kernel);
 }
 
 static graphi_status zeros_shape(const struct shape_call *call)
@@ -75,7 +75,7 @@ static graphi_status zeros_shape(const struct shape_call *call)
 
 static graphi_status bind_zeros(const struct bind_call *call, struct kernel *kernel)
 {
-    return fill_bind(&call->out[0], 0, (enum isa)call->isa, kernel);
+    return fill_bind(&call->out[0], 0, kernel);
 }
 
 const struct op_kind ops_cast[] = {

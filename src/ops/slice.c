@@ -113,7 +113,7 @@ static graphi_status bind_pad(const struct bind_call *call, struct kernel *kerne
         .name = "pad", .in = &call->in[0], .out = &call->out[0], .value = attr_float(call->node, "value")};
     int rank = attr_ints(call->node, "before", &before);
     memcpy(spec.before, before, (size_t)rank * sizeof *before);
-    return pad_bind(&spec, (enum isa)call->isa, kernel);
+    return pad_bind(&spec, kernel);
 }
 
 static void pad_gradient(struct gradient_call *call)

@@ -136,7 +136,7 @@ static graphi_value as_result(graphi_graph *graph, graphi_value value, int32_t l
 }
 
 /* Builds the product of all chosen terms, and adds the rest. */
-static graphi_status build(struct summer *s, const struct node *root, const bool *chosen, int products, int pairs,
+static graphi_status build(struct summer *s, const struct node *root, const bool *chosen, int pairs,
                            struct value_map *map)
 {
     graphi_value *input = mem_zalloc_array((size_t)pairs * 2 + s->terms.count + 1, sizeof *input);
@@ -212,7 +212,7 @@ static graphi_status rewrite(struct summer *s, int32_t id, struct value_map *map
         products++;
         chosen[t] = true;
     }
-    graphi_status status = products > 1 ? build(s, &root, chosen, products, pairs, map) : GRAPHI_OK;
+    graphi_status status = products > 1 ? build(s, &root, chosen, pairs, map) : GRAPHI_OK;
     mem_free(chosen);
     return status;
 }

@@ -402,7 +402,7 @@ INLINE void gather(const struct known *known, const struct elements *e, float *d
             vput(dx + c + k * VL, sum[k], n);
 }
 
-#define GATHER(name, call, how, rows, columns)                                                                         \
+#define GATHER(name, how, rows, columns)                                                                               \
     APART void name(const struct pool_block *b, const struct elements *all)                                            \
     {                                                                                                                  \
         const struct known known = {*b, b->spec->shape};                                                               \
@@ -412,7 +412,7 @@ INLINE void gather(const struct known *known, const struct elements *e, float *d
         const char *place = (const char *)b->place + e.window * known.s.ldp * unit(how);                               \
         float *dx = b->out + e.at * known.s.lddx;                                                                      \
         for (int64_t i = 0; i < e.across.alike; i++) {                                                                 \
-            GROUPS(&known.b, FEW, call, &known, &e, dx, dy, place, part, how, rows, columns);                          \
+            GROUPS(&known.b, FEW, gather, &known, &e, dx, dy, place, part, how, rows, columns);                        \
             dy += known.s.lddy;                                                                                        \
             place += known.s.ldp * unit(how);                                                                          \
             dx += known.s.stride_w * known.s.lddx;                                                                     \
@@ -420,10 +420,10 @@ INLINE void gather(const struct known *known, const struct elements *e, float *d
     }
 typedef void gather_function(const struct pool_block *, const struct elements *);
 #define GATHERS(name, ...)                                                                                             \
-    GATHER(name##_any, gather, ((struct manner){__VA_ARGS__}), e.down.count, e.across.count)                           \
-    GATHER(name##_1, gather, ((struct manner){__VA_ARGS__, .whole = true}), 1, 1)                                      \
-    GATHER(name##_2, gather, ((struct manner){__VA_ARGS__, .whole = true}), 2, 2)                                      \
-    GATHER(name##_3, gather, ((struct manner){__VA_ARGS__, .whole = true}), 3, 3)                                      \
+    GATHER(name##_any, ((struct manner){__VA_ARGS__}), e.down.count, e.across.count)                                   \
+    GATHER(name##_1, ((struct manner){__VA_ARGS__, .whole = true}), 1, 1)                                              \
+    GATHER(name##_2, ((struct manner){__VA_ARGS__, .whole = true}), 2, 2)                                              \
+    GATHER(name##_3, ((struct manner){__VA_ARGS__, .whole = true}), 3, 3)                                              \
     static gather_function *const name[] = {name##_any, name##_1, name##_2, name##_3};
 GATHERS(gather_max, .max = true)
 GATHERS(gather_average, .max = false)
@@ -454,7 +454,7 @@ PAIRS(pairs_2, 2, .stream = false)
 PAIRS(pairs_1_past, 1, .stream = true)
 PAIRS(pairs_2_past, 2, .stream = true)
 static gather_function *const gather_pairs[2][2] = {{pairs_1, pairs_2}, {pairs_1_past, pairs_2_past}};
-GATHER(gather_any_wide, gather, ((struct manner){.max = true, .wide = true}), e.down.count, e.across.count)
+GATHER(gather_any_wide, ((struct manner){.max = true, .wide = true}), e.down.count, e.across.count)
 static gather_function *const gather_wide[] = {gather_any_wide, gather_any_wide, gather_any_wide, gather_any_wide};
 
 /* Elements that lie alike are taken together, unless they are far apart: memory is then better walked in its order. */
@@ -517,7 +517,7 @@ static void in_pairs(const struct pool_block *b)
 
 /* Part of a window, whose first element's place is e's: what is not at the place of the maximum gets 0. */
 INLINE void spread(const struct known *known, const struct elements *e, float *dx, const float *dy, const char *place,
-                   vf part, struct manner how, int64_t rows, int64_t columns, int64_t c, int vectors, int n)
+                   struct manner how, int64_t rows, int64_t columns, int64_t c, int vectors, int n)
 {
     const struct pool_shape *s = &known->s;
     const int64_t first = e->down.place * s->kw + e->across.place;
@@ -550,7 +550,7 @@ INLINE void spread(const struct known *known, const struct elements *e, float *d
             const char *place = (const char *)b->place + window * known.s.ldp;                                         \
             float *dx = b->out + at * known.s.lddx;                                                                    \
             for (int64_t j = 0; j < e.across.alike; j++) {                                                             \
-                GROUPS(&known.b, FEW, spread, &known, &e, dx, dy, place, vset(0), how, rows, columns);                 \
+                GROUPS(&known.b, FEW, spread, &known, &e, dx, dy, place, how, rows, columns);                          \
                 dy += known.s.lddy;                                                                                    \
                 place += known.s.ldp;                                                                                  \
                 dx += known.s.stride_w * known.s.lddx;                                                                 \
