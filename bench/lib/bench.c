@@ -403,8 +403,9 @@ static void add_alike_row(struct bench *bench, const struct network *network, co
 graphi_status bench_settings(struct bench *bench, const struct network *network, const struct entry *entry, int count,
                              int base, double seconds)
 {
-    struct contender list[BENCH_MAX_ENTRIES] = {0};
-    int at[BENCH_MAX_ENTRIES], opened = 0, rounds = 0;
+    enum { MOST = 64 };
+    struct contender list[MOST] = {0};
+    int at[MOST], opened = 0, rounds = 0;
     graphi_status status = GRAPHI_OK;
     char title[160];
     snprintf(title, sizeof title, "%s %s", network->name, network->size);

@@ -104,6 +104,6 @@ struct entry {
 graphi_status bench_settings(struct bench *bench, const struct network *network, const struct entry *entry, int count,
                              int base, double seconds);
 
-enum { BENCH_MAX_ROUNDS = 2000, BENCH_MAX_ENTRIES = 64 };
+enum { BENCH_MAX_ROUNDS = 2000 };
 
 #endif

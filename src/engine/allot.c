@@ -33,6 +33,11 @@ static const double HEAT = 0.0001; /* of the makespan, at the start of the walk;
 enum { LEAST_BUDGET = 200000, BUDGET_OF_WORKER = 48000, MOST_BUDGET = 3200000 };
 enum { ROUNDS_A_SIMULATION = 8 }; /* that cost as much as one */
 
+static double time_of(const struct search *s, int32_t task)
+{
+    return curve_ns(curve_of(s, task), s->now->width[task]);
+}
+
 /* Levels at the present widths, and the longest path: its length, its first task in *top, successors in next. */
 double search_longest(struct search *s, int32_t *top)
 {

@@ -44,11 +44,6 @@ static inline const struct cost_curve *curve_of(const struct search *s, int32_t 
     return &s->t->curves[s->t->curve_of[task]];
 }
 
-static inline double time_of(const struct search *s, int32_t task)
-{
-    return curve_ns(curve_of(s, task), s->now->width[task]);
-}
-
 static inline uint32_t search_draw(struct search *s, uint32_t below)
 {
     return random_philox(17, 0, s->draws++).v[0] % below;

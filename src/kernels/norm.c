@@ -239,6 +239,15 @@ static bool by_pieces(const struct norm_params *p, const struct kernel_call *cal
            p->piece_bytes * width <= p->near_bytes && (width == 1 || p->piece_bytes * (double)p->pieces > FAR_BYTES);
 }
 
+/* A phase that goes back over what the phase before went over: `share` of its run, counted from the run's end, where
+ * the caches of a thread that had it before still hold something. Any width gives each share once. */
+static int backwards(int shares, int width, int share)
+{
+    int64_t begin, end;
+    share_run(shares, width, share, &begin, &end);
+    return (int)(begin + end - 1 - share);
+}
+
 static graphi_status batch_run(const struct kernel_call *call, int phase, int share)
 {
     const struct norm_params *p = call->params;
@@ -262,7 +271,7 @@ static graphi_status batch_run(const struct kernel_call *call, int phase, int sh
         const int64_t c0 = (int64_t)share * COMBINE;
         kinds[p->spec.kind].combine(p, call, &block, c0, least(COMBINE, c - c0));
     } else {
-        split_range(rows, p->parts, share_backwards(p->parts, call->width, share), &block.begin, &block.end);
+        split_range(rows, p->parts, backwards(p->parts, call->width, share), &block.begin, &block.end);
         p->rows(&block);
     }
     return GRAPHI_OK;

@@ -8,14 +8,26 @@
 #include "kernels/each_isa.h"
 #include "kernels/shares.h"
 
+/* A grid of rows x channel blocks: rows are divided first, channels (in whole cache lines) when rows do not suffice. */
+struct grid {
+    int rows, blocks;
+};
+
 struct pool_params {
     struct pool_spec spec;
-    struct share_grid grid;
+    struct grid grid;
     int64_t units; /* rows of the grid an image */
     bool far;
     pool_function run;
     struct pool_span span[]; /* of the windows down and across; gradients: above the elements down and across */
 };
+
+static struct grid grid_for(double bytes, int64_t rows, int64_t channels)
+{
+    struct grid grid = {shares_for(bytes, rows), 1};
+    grid.blocks = (int)most(least(shares_for(bytes, SHARES_MAX) / grid.rows, divide_up(channels, 16)), 1);
+    return grid;
+}
 
 static int64_t windows(int64_t size, int64_t kernel, int64_t stride, int64_t before, int64_t after, bool ceil_mode)
 {
@@ -187,7 +199,7 @@ graphi_status pool_bind(const struct pool_spec *spec, enum isa isa, struct kerne
     double places = (double)graphi_dtype_size(pool_places_type(s)) / 4 * y;
     double bytes = x + y + (spec->kind == POOL_MAX && (gradient || spec->places) ? places : 0);
     p->units = !s->c ? 0 : gradient ? s->h : s->oh;
-    p->grid = share_grid_for(bytes, s->n * p->units, s->c);
+    p->grid = grid_for(bytes, s->n * p->units, s->c);
     p->run = pool_function_of(spec, isa);
     p->far = stores_past(spec->streaming, bytes, FAR_BYTES);
     static const char *const names[2][2] = {{"max_pool", "max_pool_grad"}, {"avg_pool", "avg_pool_grad"}};

@@ -28,18 +28,6 @@ static inline int shares_for(double bytes, int64_t units)
     return even_shares(bytes / SHARE_BYTES, units);
 }
 
-/* A grid of rows x channel blocks: rows are divided first, channels (in whole cache lines) when rows do not suffice. */
-struct share_grid {
-    int rows, blocks;
-};
-
-static inline struct share_grid share_grid_for(double bytes, int64_t rows, int64_t channels)
-{
-    struct share_grid grid = {shares_for(bytes, rows), 1};
-    grid.blocks = (int)most(least(shares_for(bytes, SHARES_MAX) / grid.rows, divide_up(channels, 16)), 1);
-    return grid;
-}
-
 /* Channels of one block: whole cache lines but for the last. */
 static inline void share_channels(int64_t channels, int blocks, int block, int64_t *begin, int64_t *end)
 {
@@ -109,15 +97,6 @@ static inline int share_slots(int shares, int threads)
 static inline int share_slot(int slots, int shares, int thread, int share)
 {
     return slots == shares ? share : thread;
-}
-
-/* A phase that goes back over what the phase before went over: `share` of its run, counted from the run's end, where
- * the caches of a thread that had it before still hold something. Any width gives each share once. */
-static inline int share_backwards(int shares, int width, int share)
-{
-    int64_t begin, end;
-    share_run(shares, width, share, &begin, &end);
-    return (int)(begin + end - 1 - share);
 }
 
 #endif

@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+enum { MAX_LAYERS = 8 };
+
 struct names {
     int count;
     graphi_value value[64];

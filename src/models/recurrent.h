@@ -6,7 +6,7 @@
 
 #include "models/model.h"
 
-enum { GATES = 4, MAX_LAYERS = 8 };
+enum { GATES = 4 };
 
 /* The parameters of one layer. Per gate: w[g] [in,units], u[g] [units,units], b[g] [units]; merged: w[0] [in,4*units]
  * and so on, columns in the order i, f, g, o. */

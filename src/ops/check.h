@@ -22,12 +22,6 @@ static inline graphi_status expect_type(const struct shape_call *call, int input
     return expect(call, input, type_equal(call->in[input], type), expected);
 }
 
-/* A float32 vector of n elements: scales, biases, statistics. */
-static inline struct value_type vector_type(int64_t n)
-{
-    return (struct value_type){.dtype = GRAPHI_F32, .rank = 1, .dims = {n}, .symbol = -1};
-}
-
 static inline graphi_attribute int_attribute(const char *name, int64_t i)
 {
     return (graphi_attribute){.name = name, .type = GRAPHI_INT, .i = i};

@@ -26,12 +26,6 @@ struct node_epilogue {
 /* Can a value of type `in` be an operand of an epilogue on results of type `out`? */
 bool epilogue_accepts(const struct value_type *in, const struct value_type *out);
 
-/* Inputs of a product before those of its epilogue: two a pair, and what its sums begin with. */
-static inline int product_inputs(const struct node *node)
-{
-    return 2 * (int)attr_int(node, "pairs") + (attr_int(node, "base") != 0);
-}
-
 /* How many of the node's outputs are the epilogue's: all, as a rule. */
 static inline int epilogue_outputs(const struct node *node) { return (int)attr_int(node, "outputs"); }
 

@@ -122,6 +122,12 @@ static bool pair_fits(const struct shape_call *call, int pair, const struct prod
                      (p->form == REDUCTION || a->symbol == call->in[0]->symbol));
 }
 
+/* Inputs before those of its epilogue: two a pair, and what its sums begin with. */
+static int product_inputs(const struct node *node)
+{
+    return 2 * (int)attr_int(node, "pairs") + (attr_int(node, "base") != 0);
+}
+
 static graphi_status matmul_shape(const struct shape_call *call)
 {
     int64_t pairs = attr_int(call->node, "pairs");

@@ -37,7 +37,8 @@ static graphi_status expect_rows(const struct shape_call *call, int input, int l
 static graphi_status expect_vectors(const struct shape_call *call, int first, int last)
 {
     TRY(expect_rows(call, 0, 2));
-    struct value_type vector = vector_type(call->in[0]->dims[call->in[0]->rank - 1]);
+    const int64_t c = call->in[0]->dims[call->in[0]->rank - 1];
+    const struct value_type vector = {.dtype = GRAPHI_F32, .rank = 1, .dims = {c}, .symbol = -1};
     for (int i = first; i <= last; i++)
         TRY(expect_type(call, i, &vector));
     return GRAPHI_OK;

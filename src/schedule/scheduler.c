@@ -116,6 +116,12 @@ static void free_group(struct schedule *s, int index, const struct completion *d
     slot->outstanding = 0;
 }
 
+static void log_add(struct schedule *s, int64_t value)
+{
+    if (s->log && s->log->count < s->log->capacity)
+        s->log->entries[s->log->count++] = value;
+}
+
 void step_complete(struct schedule *s, int slot, const struct completion *done)
 {
     log_add(s, slot);

@@ -192,11 +192,6 @@ graphi_status simulate_sequential(struct schedule *schedule, task_duration durat
 /* replay.c: feeds a log to the step again; *decisions gets the hash. */
 graphi_status schedule_log_enable(struct schedule *schedule);
 graphi_status schedule_replay(struct schedule *schedule, uint64_t *decisions);
-static inline void log_add(struct schedule *s, int64_t value)
-{
-    if (s->log && s->log->count < s->log->capacity)
-        s->log->entries[s->log->count++] = value;
-}
 
 void *schedule_alloc(struct schedule *schedule, size_t count,
                      size_t size); /* zeroed, 128-byte aligned, freed by destroy */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BYTES_MOST ((size_t)1 << 30) /* of a text */
 static const char end_of_line[] = "<eos>", unknown_word[] = "<unk>";
 
 struct scanner {
@@ -127,8 +128,8 @@ graphi_status vocabulary_build(const char *where, const void *bytes, size_t size
     if (limit == 1 || limit < 0)
         return fail(GRAPHI_INVALID, "vocabulary", "found a limit of %lld, expected at least 2, or 0 for none",
                     (long long)limit);
-    if (size > TOKENS_BYTES_MOST)
-        return fail(GRAPHI_INVALID, where, "found %zu bytes of text, expected at most %zu", size, TOKENS_BYTES_MOST);
+    if (size > BYTES_MOST)
+        return fail(GRAPHI_INVALID, where, "found %zu bytes of text, expected at most %zu", size, BYTES_MOST);
     struct scanner s = {bytes, (const unsigned char *)bytes + size, characters};
     const char *word;
     size_t length;
@@ -151,8 +152,8 @@ graphi_status vocabulary_build(const char *where, const void *bytes, size_t size
 graphi_status vocabulary_encode(const struct vocabulary *vocabulary, const char *where, const void *bytes, size_t size,
                                 int32_t **ids, int64_t *count)
 {
-    if (size > TOKENS_BYTES_MOST)
-        return fail(GRAPHI_INVALID, where, "found %zu bytes of text, expected at most %zu", size, TOKENS_BYTES_MOST);
+    if (size > BYTES_MOST)
+        return fail(GRAPHI_INVALID, where, "found %zu bytes of text, expected at most %zu", size, BYTES_MOST);
     struct scanner s = {bytes, (const unsigned char *)bytes + size, vocabulary->characters};
     const char *word;
     size_t length;
