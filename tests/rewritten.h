@@ -25,6 +25,15 @@ static inline graphi_value op(graphi_graph *g, const char *kind, int n, const gr
 
 static inline graphi_value number(graphi_graph *g, float x) { return graphi_constant(g, GRAPHI_F32, 0, NULL, &x); }
 
+/* A clone after the passes, whole. */
+static inline graphi_graph *rewritten(const graphi_graph *g, struct pass_options options)
+{
+    graphi_graph *copy;
+    if (graph_clone(g, &copy) != GRAPHI_OK || passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
+        fail_msg("%s", graphi_message());
+    return copy;
+}
+
 /* Runs both, with so many rows of what is bounded (0: all), and compares outputs and all parameters afterwards, found
  * by name. */
 static inline void same_results_on(enum isa isa, int64_t rows, const graphi_graph *before, const graphi_graph *after,

@@ -70,15 +70,6 @@ static graphi_graph *unrolled(bool training, bool h_first)
     return g;
 }
 
-static graphi_graph *rewritten(const graphi_graph *g, struct pass_options options)
-{
-    graphi_graph *copy;
-    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-    if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
-        fail_msg("%s", graphi_message());
-    return copy;
-}
-
 /* The pass alone, after which the graph is whole and has the same results. */
 static graphi_graph *batched(const graphi_graph *g)
 {

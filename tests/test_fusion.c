@@ -36,11 +36,7 @@ static void fusion_keeps_groups_convex(void **state)
     graphi_value sum = graphi_op(g, "sum_to", 1, &a, 1, &none);
     graphi_value b = OP("sigmoid", OP("mul", a, sum));
     graphi_output(g, "b", b);
-    graphi_graph *copy;
-    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-    struct pass_options options = {.isa = ISA_PLAIN};
-    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
-    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    graphi_graph *copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN});
     assert_int_equal(copy->nodes.count, 3);
     same_results(g, copy, 0, "convex");
     graphi_graph_destroy(copy);
@@ -62,11 +58,7 @@ static void fusion_stores_no_more_than_needed(void **state)
     graphi_value terms = OP("mul", z, OP("square", u));
     graphi_output(g, "z", z);
     graphi_output(g, "sum", graphi_op(g, "sum_to", 1, &terms, 1, &to_row));
-    graphi_graph *copy;
-    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-    struct pass_options options = {.isa = ISA_PLAIN, .disable = "epilogue"};
-    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
-    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    graphi_graph *copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN, .disable = "epilogue"});
     assert_int_equal(copy->nodes.count, 3); /* tanh, matmul, program */
     assert_int_equal(count_kind(copy, "program"), 1);
     same_results(g, copy, 0, "sums");
@@ -78,7 +70,7 @@ static void fusion_stores_no_more_than_needed(void **state)
  * a term. A scalar's sum is none over rows. */
 static void readers_of_sums_wait_for_them(void **state)
 {
-    graphi_graph *g, *copy;
+    graphi_graph *g;
     assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
     const int64_t dims[] = {8, 6}, row[] = {6}, one[] = {1};
     graphi_attribute to_row = {.name = "dims", .type = GRAPHI_INTS, .ints = row, .count = 1};
@@ -86,10 +78,7 @@ static void readers_of_sums_wait_for_them(void **state)
     graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, dims), a = OP("relu", x), b = OP("tanh", OP("neg", x));
     graphi_output(g, "apart", OP("sub", a, graphi_op(g, "sum_to", 1, &a, 1, &to_row)));
     graphi_output(g, "all", graphi_op(g, "sum_to", 1, &b, 1, &to_one));
-    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-    struct pass_options options = {.isa = ISA_PLAIN};
-    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
-    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    graphi_graph *copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN});
     same_results(g, copy, 0, "sums that are read again");
     graphi_graph_destroy(copy);
     graphi_graph_destroy(g);
@@ -108,11 +97,7 @@ static void fusion_writes_updates_in_place(void **state)
     graphi_optimizer adam = {.kind = GRAPHI_ADAM, .learning_rate = number(g, 0.01f)};
     assert_int_equal(graphi_minimize(g, loss, &adam), GRAPHI_OK);
     graphi_output(g, "loss", loss);
-    graphi_graph *copy;
-    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-    struct pass_options options = {.isa = ISA_PLAIN};
-    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
-    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    graphi_graph *copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN});
     assert_int_equal(count_kind(copy, "assign"), 0);
     int assigned = 0;
     for (size_t v = 0; v < copy->values.count; v++)
@@ -176,11 +161,8 @@ static void batches_take_epilogues(void **state)
     for (size_t f = 0; f < sizeof batch_forms / sizeof *batch_forms; f++)
         for (enum isa isa = ISA_PLAIN; isa <= isa_detect(); isa++) {
             char what[64];
-            graphi_graph *g = batch_chain(&batch_forms[f]), *copy;
-            assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-            struct pass_options options = {.isa = isa};
-            assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
-            assert_int_equal(graph_check(copy), GRAPHI_OK);
+            graphi_graph *g = batch_chain(&batch_forms[f]);
+            graphi_graph *copy = rewritten(g, (struct pass_options){.isa = isa});
             snprintf(what, sizeof what, "form %d, %s", (int)f, isa_name(isa));
             if (copy->nodes.count != 1 || count_kind(copy, "matmul") != 1)
                 fail_msg("%s: %d nodes", what, (int)copy->nodes.count);
@@ -196,7 +178,7 @@ static void batches_take_epilogues(void **state)
 static void products_do_not_wait_for_each_other(void **state)
 {
     for (int bare = 0; bare < 2; bare++) {
-        graphi_graph *g, *copy;
+        graphi_graph *g;
         assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
         const int64_t dims[] = {6, 5}, square[] = {5, 5};
         graphi_value one =
@@ -204,10 +186,7 @@ static void products_do_not_wait_for_each_other(void **state)
         graphi_value two =
             OP("matmul", graphi_input(g, "h", GRAPHI_F32, 2, dims), graphi_input(g, "u", GRAPHI_F32, 2, square));
         graphi_output(g, "y", bare ? OP("mul", one, two) : OP("mul", OP("tanh", one), OP("sigmoid", two)));
-        assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-        struct pass_options options = {.isa = ISA_PLAIN};
-        assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
-        assert_int_equal(graph_check(copy), GRAPHI_OK);
+        graphi_graph *copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN});
         assert_int_equal(count_kind(copy, "matmul"), 2);
         for (size_t i = 0; i < copy->nodes.count; i++)
             for (int k = 0; is_kind(&copy->nodes.data[i], "matmul") && k < copy->nodes.data[i].inputs; k++)
@@ -222,16 +201,13 @@ static void products_do_not_wait_for_each_other(void **state)
  * behind would have its result written and read once more. */
 static void products_take_vectors_that_are_there_early(void **state)
 {
-    graphi_graph *g, *copy;
+    graphi_graph *g;
     assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
     const int64_t dims[] = {6, 5}, square[] = {5, 5};
     graphi_value y =
         OP("matmul", graphi_input(g, "x", GRAPHI_F32, 2, dims), graphi_input(g, "w", GRAPHI_F32, 2, square));
     graphi_output(g, "y", OP("mul", y, OP("sigmoid", graphi_parameter(g, "v", GRAPHI_F32, 1, dims + 1, NULL))));
-    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-    struct pass_options options = {.isa = ISA_PLAIN};
-    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
-    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    graphi_graph *copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN});
     assert_int_equal(copy->nodes.count, 2);
     same_results(g, copy, 0, "slopes");
     graphi_graph_destroy(copy);
@@ -242,7 +218,7 @@ static void products_take_vectors_that_are_there_early(void **state)
  */
 static void products_do_not_wait_for_updates(void **state)
 {
-    graphi_graph *g, *copy;
+    graphi_graph *g;
     assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
     const int64_t dims[] = {6, 5}, square[] = {5, 5};
     graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, dims), w = graphi_input(g, "w", GRAPHI_F32, 2, square);
@@ -251,10 +227,7 @@ static void products_do_not_wait_for_updates(void **state)
     graphi_output(g, "before", OP("mul", early, b));
     graphi_value next = graphi_assign(g, b, graphi_input(g, "next", GRAPHI_F32, 1, dims + 1));
     graphi_output(g, "after", OP("add", y, next));
-    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-    struct pass_options options = {.isa = ISA_PLAIN};
-    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
-    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    graphi_graph *copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN});
     assert_int_equal(copy->nodes.count, 6); /* three products, a square, the update, the sum after it */
     same_results(g, copy, 0, "updates");
     graphi_graph_destroy(copy);
@@ -265,18 +238,15 @@ static void products_do_not_wait_for_updates(void **state)
  */
 static void operands_that_repeat_in_a_batch_stay_outside(void **state)
 {
-    graphi_graph *g, *copy;
+    graphi_graph *g;
     assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
     const int64_t q[] = {2, 3, 5, 7}, k[] = {2, 3, 7, 5}, mask[] = {2, 1, 5, 5};
     graphi_value scores = OP("matmul", graphi_input(g, "q", GRAPHI_F32, 4, q), graphi_input(g, "k", GRAPHI_F32, 4, k));
     scores = OP("mul", scores, number(g, 0.4f));
     graphi_output(g, "y", OP("add", scores, graphi_input(g, "mask", GRAPHI_F32, 4, mask)));
-    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-    struct pass_options options = {.isa = isa_detect()};
-    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
-    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    graphi_graph *copy = rewritten(g, (struct pass_options){.isa = isa_detect()});
     assert_int_equal(copy->nodes.count, 2);
-    same_results_on(options.isa, 0, g, copy, 0, "mask");
+    same_results_on(isa_detect(), 0, g, copy, 0, "mask");
     graphi_graph_destroy(copy);
     graphi_graph_destroy(g);
 }

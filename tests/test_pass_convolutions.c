@@ -25,14 +25,9 @@ static void convolutions_and_bounded_batches(void **state)
         fail_msg("%s", graphi_message());
     graphi_output(g, "loss", loss);
     graphi_output(g, "z", z);
-    struct pass_options options = {.isa = ISA_PLAIN};
     static const char *const lists[] = {NULL, "+merge", "fusion", "epilogue", "epilogue,fusion,+merge"};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        graphi_graph *copy;
-        assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-        options.disable = lists[i];
-        if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
-            fail_msg("%s", graphi_message());
+        graphi_graph *copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN, .disable = lists[i]});
         same_results(g, copy, 1e-5, lists[i] ? lists[i] : "all");
         int convolutions = count_kind(copy, "conv2d"), relus = count_kind(copy, "relu");
         assert_int_equal(convolutions, lists[i] && strstr(lists[i], "merge") ? 1 : 2);
@@ -75,19 +70,14 @@ static void normalization_joins_convolutions(void **state)
     graphi_output(g, "y", y);
     graphi_attribute none = {.name = "dims", .type = GRAPHI_INTS};
     graphi_value loss = graphi_op(g, "sum_to", 1, &y, 1, &none);
-    struct pass_options options = {.isa = ISA_PLAIN};
     for (int training = 0; training < 2; training++) {
         if (training)
             assert_int_equal(
                 graphi_minimize(g, loss, &(graphi_optimizer){.kind = GRAPHI_SGD, .learning_rate = number(g, 0.01f)}),
                 GRAPHI_OK);
         for (int off = 0; off < 2; off++) {
-            graphi_graph *copy;
-            if (graph_clone(g, &copy) != GRAPHI_OK)
-                fail_msg("%s", graphi_message());
-            options.disable = off ? "norm" : NULL;
-            if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
-                fail_msg("%s", graphi_message());
+            graphi_graph *copy =
+                rewritten(g, (struct pass_options){.isa = ISA_PLAIN, .disable = off ? "norm" : NULL});
             same_results(g, copy, 1e-5, off ? "without" : "with");
             assert_int_equal(count_kind(copy, "batch_norm_inference"), off ? training ? 8 : 3 : 0);
             int walks = count_kind(copy, "relu");
@@ -107,7 +97,7 @@ static void normalization_joins_convolutions(void **state)
  * what an update changes every step and one convolution reads gets no node, which would save nothing. */
 static void convolutions_share_prepared_weights(void **state)
 {
-    graphi_graph *g, *copy;
+    graphi_graph *g;
     assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
     int64_t dims[] = {3, 3, 32, 80}, same[] = {1, 1, 1, 1};
     graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){2, 14, 14, 32});
@@ -129,9 +119,7 @@ static void convolutions_share_prepared_weights(void **state)
     for (enum isa isa = ISA_PLAIN; isa <= isa_detect(); isa++)
         for (int bf16 = 0; bf16 < 2; bf16++) {
             struct pass_options options = {.isa = isa, .multiplicands = bf16 ? GRAPHI_BF16 : GRAPHI_F32};
-            assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-            if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
-                fail_msg("%s", graphi_message());
+            graphi_graph *copy = rewritten(g, options);
             assert_int_equal(count_kind(copy, "conv_pack"), 2);
             if (isa == ISA_PLAIN) /* the reference runs plain kernels */
                 same_results(g, copy, bf16 ? 2e-2 : 1e-4, bf16 ? "bf16" : "prepared");
@@ -167,11 +155,8 @@ static void large_points_are_made_once_a_step(void **state)
 {
     for (int training = 0; training < 2; training++)
         for (enum isa isa = ISA_AVX2; isa <= isa_detect(); isa++) { /* plain kernels are direct */
-            graphi_graph *g = recurrent_convolutions(training), *copy;
-            struct pass_options options = {.isa = isa};
-            assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-            if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
-                fail_msg("%s", graphi_message());
+            graphi_graph *g = recurrent_convolutions(training);
+            graphi_graph *copy = rewritten(g, (struct pass_options){.isa = isa});
             assert_int_equal(count_kind(copy, "conv_points"), 1 + training);
             assert_int_equal(count_kind(copy, "conv_pack"), 0);
             same_results_on(isa, 0, g, copy, 0, training ? "points, training" : "points");
@@ -211,7 +196,7 @@ static void points_that_one_keeps_are_for_all(void **state)
  * copy that only one reads would cost a pass over memory. */
 static void convolutions_share_rounded_images(void **state)
 {
-    graphi_graph *g, *copy;
+    graphi_graph *g;
     assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
     graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){2, 6, 6, 10});
     graphi_value odd =
@@ -236,9 +221,7 @@ static void convolutions_share_rounded_images(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct pass_options options = {
             .isa = ISA_PLAIN, .multiplicands = cases[i].multiplicands, .disable = cases[i].disable};
-        assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-        if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
-            fail_msg("%s", graphi_message());
+        graphi_graph *copy = rewritten(g, options);
         assert_int_equal(count_kind(copy, "cast"), cases[i].casts);
         for (size_t n = 0, readers = 0; n < copy->nodes.count; n++) {
             const struct node *node = graph_node(copy, (int32_t)n);
@@ -260,7 +243,7 @@ static void pools_take_the_work_behind_them(void **state)
     for (int form = 0; form < 6; form++) {
         bool shared = form == 4, stays = form >= 3, forward = form == 5;
         const int64_t size = form == 0 ? 2 : 3, stride = form == 3 ? 1 : 2, pad = form == 2 || form == 3;
-        graphi_graph *g, *copy;
+        graphi_graph *g;
         assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
         graphi_value x = graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){graphi_symbol(g, "batch", 3), 7, 6, 3});
         graphi_value k = graphi_parameter(g, "k", GRAPHI_F32, 4, (int64_t[]){3, 3, 3, 4}, NULL);
@@ -277,10 +260,7 @@ static void pools_take_the_work_behind_them(void **state)
             fail_msg("%s", graphi_message());
         graphi_output(g, "loss", loss);
         graphi_output(g, "y", y);
-        assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-        struct pass_options options = {.isa = ISA_PLAIN, .disable = "all,+pool"};
-        if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
-            fail_msg("form %d: %s", form, graphi_message());
+        graphi_graph *copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN, .disable = "all,+pool"});
         same_results(g, copy, 1e-5, "pool");
         for (size_t i = 0; i < copy->nodes.count; i++) {
             const struct node *node = &copy->nodes.data[i];

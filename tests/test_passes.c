@@ -236,11 +236,7 @@ static void product_passes_keep_results(void **state)
 static void products_take_their_form(void **state)
 {
     enum { STEPS = 5 };
-    graphi_graph *g = lstm(STEPS), *copy;
-    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-    struct pass_options options = {.isa = ISA_PLAIN};
-    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
-    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    graphi_graph *g = lstm(STEPS), *copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN});
     int weights = 0, gates = 0, plain = 0;
     for (size_t i = 0; i < copy->nodes.count; i++) {
         const struct node *node = &copy->nodes.data[i];
@@ -260,17 +256,11 @@ static void products_take_their_form(void **state)
     assert_int_equal(count_kind(copy, "assign"), 0);
     same_results(g, copy, 1e-5, "lstm");
     graphi_graph_destroy(copy);
-    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-    options.disable = "+merge,sums,reduce,epilogue,pack";
-    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
-    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN, .disable = "+merge,sums,reduce,epilogue,pack"});
     assert_int_equal(total_pairs(copy, false) < total_pairs(g, false) / 2, 1);
     same_results(g, copy, 1e-5, "merge");
     graphi_graph_destroy(copy);
-    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-    options.disable = "+merge";
-    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
-    assert_int_equal(graph_check(copy), GRAPHI_OK);
+    copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN, .disable = "+merge"});
     same_results(g, copy, 1e-5, "merge and pack");
     graphi_graph_destroy(copy);
     graphi_graph_destroy(g);
@@ -315,7 +305,7 @@ static void sums_over_rows_join_kept_terms(void **state)
 static void weights_of_fixed_and_bounded_rows(void **state)
 {
     for (int first = 0; first < 2; first++) {
-        graphi_graph *g, *copy;
+        graphi_graph *g;
         assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
         graphi_value loss = GRAPHI_NONE, w = graphi_parameter(g, "w", GRAPHI_F32, 2, (int64_t[]){8, 5}, NULL);
         const int64_t rows[] = {graphi_symbol(g, "batch", 64), 20};
@@ -326,8 +316,7 @@ static void weights_of_fixed_and_bounded_rows(void **state)
         }
         assert_int_equal(graphi_gradients(g, loss, 1, &w, &w), GRAPHI_OK);
         graphi_output(g, "gradient", w);
-        assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-        assert_int_equal(passes_run(copy, &(struct pass_options){.isa = ISA_PLAIN}), GRAPHI_OK);
+        graphi_graph *copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN});
         assert_int_equal(total_pairs(copy, true), 2);
         same_results_on(ISA_PLAIN, 3, g, copy, 1e-6, "rows of the batch");
         graphi_graph_destroy(copy);
@@ -339,7 +328,7 @@ static void weights_of_fixed_and_bounded_rows(void **state)
 static void steps_share_transposed_weights(void **state)
 {
     enum { STEPS = 40 };
-    graphi_graph *g, *copy;
+    graphi_graph *g;
     assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
     graphi_value w1 = graphi_parameter(g, "w1", GRAPHI_F32, 2, (int64_t[]){6, 10}, NULL);
     graphi_value w2 = graphi_parameter(g, "w2", GRAPHI_F32, 2, (int64_t[]){10, 8}, NULL);
@@ -356,9 +345,7 @@ static void steps_share_transposed_weights(void **state)
     graphi_optimizer sgd = {.kind = GRAPHI_SGD, .learning_rate = number(g, 0.01f)};
     assert_int_equal(graphi_minimize(g, loss, &sgd), GRAPHI_OK);
     graphi_output(g, "loss", loss);
-    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-    struct pass_options options = {.isa = ISA_PLAIN};
-    assert_int_equal(passes_run(copy, &options), GRAPHI_OK);
+    graphi_graph *copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN});
     assert_int_equal(count_kind(copy, "pack"), 3); /* w1, w2, w2 transposed */
     for (size_t i = 0; i < copy->nodes.count; i++)
         if (is_kind(&copy->nodes.data[i], "matmul"))
@@ -371,7 +358,7 @@ static void steps_share_transposed_weights(void **state)
  * made again from a parameter that the update has overwritten, it would be wrong. */
 static void gates_are_made_again(void **state)
 {
-    graphi_graph *g, *copy;
+    graphi_graph *g;
     assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
     graphi_value x = graphi_parameter(g, "x", GRAPHI_F32, 2, (int64_t[]){24, 20}, NULL);
     graphi_value time = graphi_input(g, "time", GRAPHI_F32, 2, (int64_t[]){24, 1});
@@ -385,10 +372,7 @@ static void gates_are_made_again(void **state)
     graphi_output(g, "loss", loss);
     static const char *const lists[] = {"all,+recompute", NULL};
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
-        struct pass_options options = {.isa = ISA_PLAIN, .disable = lists[l]};
-        assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-        if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
-            fail_msg("%s", graphi_message());
+        graphi_graph *copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN, .disable = lists[l]});
         same_results(g, copy, 1e-6, "recompute");
         if (!l)
             assert_int_equal(count_kind(copy, "tanh"), 2);
@@ -437,11 +421,8 @@ static graphi_graph *around_tanh(int form)
 static void what_follows_from_a_kept_array_is_made_again(void **state)
 {
     for (int form = 0; form < 4; form++) {
-        graphi_graph *g = around_tanh(form), *copy;
-        struct pass_options options = {.isa = ISA_PLAIN, .disable = "all,+recompute"};
-        assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-        if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
-            fail_msg("%s", graphi_message());
+        graphi_graph *g = around_tanh(form);
+        graphi_graph *copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN, .disable = "all,+recompute"});
         same_results(g, copy, 1e-6, "recompute");
         assert_int_equal(count_kind(copy, "tanh"), form == 0 ? 2 : 1);
         graphi_graph_destroy(copy);

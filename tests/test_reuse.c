@@ -49,11 +49,7 @@ static graphi_graph *unrolled(bool training)
 /* The graph with an order for such caches, of equal results. */
 static graphi_graph *ordered(const graphi_graph *g, int64_t cache, const char *disable)
 {
-    graphi_graph *copy;
-    const struct pass_options options = {.isa = ISA_PLAIN, .disable = disable, .cache = cache};
-    assert_int_equal(graph_clone(g, &copy), GRAPHI_OK);
-    if (passes_run(copy, &options) != GRAPHI_OK || graph_check(copy) != GRAPHI_OK)
-        fail_msg("%s", graphi_message());
+    graphi_graph *copy = rewritten(g, (struct pass_options){.isa = ISA_PLAIN, .disable = disable, .cache = cache});
     same_results(g, copy, 1e-5, "reuse");
     return copy;
 }
