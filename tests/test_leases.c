@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leases in a process that others have a hand in: threads that are cancelled, lock files that are removed, callers of
  * another priority. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
-
-#include "base/memory.h"
-#include "machine/private.h"
-#include "machine/workers.h"
-#include "folder.h"
+#include "leased.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,42 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_THREAD__)
-__attribute__((visibility("default"))) const char *__tsan_default_options(void);
-const char *__tsan_default_options(void) { return "die_after_fork=0"; } /* children here do create threads */
-#endif
-
-static struct folder folder;
-static graphi_machine *here, *wide; /* at most two cores at hand; eight cores that do not exist */
-
-static int set_up(void **state)
-{
-    folder_make(&folder);
-    if ((graphi_machine_create(2, &here) && graphi_machine_create(1, &here)) ||
-        machine_from_synthetic("core:8 pu:1", 0, 0, &wide))
-        return -1;
-    workers_lock_folder(folder.path); /* other tests of this host are none of ours */
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    workers_lock_folder(NULL);
-    graphi_machine_destroy(here);
-    graphi_machine_destroy(wide);
-    folder_remove(&folder);
-    return 0;
-}
-
-/* Pinned where the machine is at hand. */
-static struct lease take(const graphi_machine *machine, int workers)
-{
-    struct lease lease;
-    const struct lease_options options = {.workers = workers, .pin = true};
-    if (lease_take(machine, &options, &lease) != GRAPHI_OK)
-        fail_msg("%s", graphi_message());
-    return lease;
-}
+static int set_up(void **state) { return set_up_cores(2); }
 
 static pid_t start_child(int (*check)(void))
 {

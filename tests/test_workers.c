@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers, leases and teams. Where more workers than cores are needed, a described machine gives them unpinned; two
  * cores are enough for everything here, one core suffices. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "leased.h"
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "machine/parking.h"
-#include "machine/private.h"
 #include "machine/team.h"
-#include "folder.h"
 
 #include <fcntl.h>
 #include <fenv.h>
@@ -25,40 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_THREAD__)
-__attribute__((visibility("default"))) const char *__tsan_default_options(void);
-const char *__tsan_default_options(void) { return "die_after_fork=0"; } /* children here do create threads */
-#endif
-
-static struct folder folder;
-static graphi_machine *here, *wide; /* the machine at hand; eight cores that do not exist */
-
-static int set_up(void **state)
-{
-    folder_make(&folder);
-    if (graphi_machine_create(0, &here) || machine_from_synthetic("core:8 pu:1", 0, 0, &wide))
-        return -1;
-    workers_lock_folder(folder.path); /* other tests of this host are none of ours */
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    workers_lock_folder(NULL);
-    graphi_machine_destroy(here);
-    graphi_machine_destroy(wide);
-    folder_remove(&folder);
-    return 0;
-}
-
-static struct lease take(const graphi_machine *machine, int workers, bool extra)
-{
-    struct lease lease;
-    const struct lease_options options = {.workers = workers, .caller_extra = extra, .pin = true};
-    if (lease_take(machine, &options, &lease) != GRAPHI_OK)
-        fail_msg("%s", graphi_message());
-    return lease;
-}
+static int set_up(void **state) { return set_up_cores(0); }
 
 static struct cpu_mask my_mask(void)
 {
@@ -116,7 +78,7 @@ static void workers_are_pinned_and_the_caller_restored(void **state)
 {
     struct cpu_mask before = my_mask();
     for (int round = 0; round < 3; round++) {
-        struct lease lease = take(here, here->cores, false);
+        struct lease lease = take(here, here->cores);
         assert_true(lease.pinned);
         assert_string_equal(lease.note, "");
         struct seen *seen = look_all(&lease);
@@ -138,7 +100,7 @@ static void every_worker_of_many_is_seen(void **state)
 {
     graphi_machine *many;
     assert_int_equal(machine_from_synthetic("core:16 pu:1", 0, 0, &many), GRAPHI_OK);
-    struct lease lease = take(many, 16, false);
+    struct lease lease = take(many, 16);
     struct seen *seen = look_all(&lease);
     struct cpu_mask mine = my_mask();
     for (int i = 0; i < 16; i++) {
@@ -154,7 +116,7 @@ static void every_worker_of_many_is_seen(void **state)
 static void machine_created_inside_a_lease_is_whole(void **state)
 {
     graphi_machine *inside;
-    struct lease lease = take(here, 1, false);
+    struct lease lease = take(here, 1);
     assert_int_equal(graphi_machine_create(0, &inside), GRAPHI_OK);
     assert_int_equal(inside->cores, here->cores);
     graphi_machine_destroy(inside);
@@ -185,7 +147,7 @@ static void unpinned_leases_leave_the_mask_alone(void **state)
         skip();
     assert_int_equal(lease_take(here, &options, &outer), GRAPHI_OK);
     sched_setaffinity(0, sizeof narrow, mask_set(&narrow));
-    lease = take(here, 1, false); /* inside, and pinned: has it back as it was */
+    lease = take(here, 1); /* inside, and pinned: has it back as it was */
     assert_true(lease.pinned);
     lease_release(&lease);
     assert_true(same_mask(my_mask(), narrow));
@@ -205,7 +167,7 @@ static void a_core_that_refuses_a_worker_is_noted(void **state)
     narrow.core = core;
     narrow.cores = 2;
     narrow.siblings = 0;
-    struct lease lease = take(&narrow, 2, false);
+    struct lease lease = take(&narrow, 2);
     assert_false(lease.pinned);
     assert_non_null(strstr(lease.note, "core 8191 refuses a worker"));
     lease_release(&lease);
@@ -223,12 +185,12 @@ static void a_worker_moved_from_outside_comes_back(void **state)
     if (here->cores < 2)
         skip();
     struct cpu_mask all = my_mask();
-    struct lease lease = take(here, 2, false);
+    struct lease lease = take(here, 2);
     run_all(&lease, wander, &all);
     lease_release(&lease);
     usleep(150000);
     struct seen seen[2] = {0};
-    lease = take(here, 2, false);
+    lease = take(here, 2);
     run_all(&lease, look, seen);
     assert_true(same_mask(seen[1].mask, only(here->core[lease.core[1]].os_index)));
     lease_release(&lease);
@@ -237,7 +199,8 @@ static void a_worker_moved_from_outside_comes_back(void **state)
 /* A dedicated driver that takes a worker's place, or a core that is not there. */
 static void extra_caller_is_a_further_thread(void **state)
 {
-    struct lease lease = take(here, here->cores, true);
+    struct lease lease =
+        take_as(here, (struct lease_options){.workers = here->cores, .caller_extra = true, .pin = true});
     assert_true(lease.shares_core);
     assert_non_null(lease.worker[0]);
     assert_true(same_mask(my_mask(), only(here->core[lease.core[lease.count - 1]].os_index)));
@@ -248,7 +211,7 @@ static void extra_caller_is_a_further_thread(void **state)
     lease_release(&lease);
     if (here->cores < 2)
         return;
-    lease = take(here, here->cores - 1, true);
+    lease = take_as(here, (struct lease_options){.workers = here->cores - 1, .caller_extra = true, .pin = true});
     assert_false(lease.shares_core);
     assert_true(same_mask(my_mask(), only(here->core[here->cores - 1].os_index)));
     lease_release(&lease);
@@ -260,7 +223,7 @@ static void wrong_requests_are_refused(void **state)
     const struct lease_options many = {.workers = here->cores + 1}, none = {0}, all = {.workers = here->cores};
     assert_int_equal(lease_take(here, &many, &lease), GRAPHI_INVALID);
     assert_int_equal(lease_take(here, &none, &lease), GRAPHI_INVALID);
-    struct lease held = take(here, 1, false);
+    struct lease held = take(here, 1);
     assert_int_equal(lease_take(here, &all, &lease), GRAPHI_INVALID); /* would wait for itself */
     assert_int_equal(lease.count, 77);
     lease_release(&held);
@@ -282,7 +245,7 @@ static void count_inside(void *context, int index)
 static void *lease_often(void *argument)
 {
     for (int i = 0; i < 100; i++) {
-        struct lease lease = take(here, 1 + (i + *(int *)argument) % here->cores, false);
+        struct lease lease = take(here, 1 + (i + *(int *)argument) % here->cores);
         run_all(&lease, count_inside, NULL);
         lease_release(&lease);
         atomic_fetch_add(&leases_taken, 1);
@@ -324,7 +287,7 @@ static void sleep_ms(long ms)
 static void idle_workers_use_no_cpu(void **state)
 {
     struct seen seen[4] = {0};
-    struct lease lease = take(wide, 4, false);
+    struct lease lease = take(wide, 4);
     run_all(&lease, look, seen);
     double start = cpu_ms(CLOCK_PROCESS_CPUTIME_ID);
     sleep_ms(150); /* leased, but without work */
@@ -344,7 +307,7 @@ static void spin_body(void *context, int index)
 /* The meter of the tests beside: workers that spin are seen. */
 static void spinning_workers_are_metered(void **state)
 {
-    struct lease lease = take(wide, 4, false);
+    struct lease lease = take(wide, 4);
     double start = cpu_ms(CLOCK_PROCESS_CPUTIME_ID);
     run_all(&lease, spin_body, NULL);
     assert_true(cpu_ms(CLOCK_PROCESS_CPUTIME_ID) - start >= 20);
@@ -356,7 +319,7 @@ static void sleep_body(void *context, int index) { sleep_ms(index ? 60 : 0); }
 /* A caller that spins while it waits for its workers. */
 static void waiting_caller_uses_no_cpu(void **state)
 {
-    struct lease lease = take(wide, 2, false);
+    struct lease lease = take(wide, 2);
     double start = cpu_ms(CLOCK_PROCESS_CPUTIME_ID);
     run_all(&lease, sleep_body, NULL);
     assert_true(cpu_ms(CLOCK_PROCESS_CPUTIME_ID) - start < 20);
@@ -366,7 +329,7 @@ static void waiting_caller_uses_no_cpu(void **state)
 /* A message to a worker that is just falling asleep gets lost. */
 static void messages_reach_workers_at_any_moment(void **state)
 {
-    struct lease lease = take(wide, 3, false);
+    struct lease lease = take(wide, 3);
     struct seen seen[3] = {0};
     for (int i = 0; i < 300; i++) {
         run_all(&lease, look, seen);
@@ -428,7 +391,7 @@ static void fork_with_idle_workers_or_inside_a_lease(void **state)
 {
     struct cpu_mask mask = my_mask();
     fork_and_check(NULL, &mask);
-    struct lease lease = take(here, here->cores, false);
+    struct lease lease = take(here, here->cores);
     fork_and_check(&lease, &mask);
     assert_true(lease_valid(&lease)); /* the parent's goes on */
     struct seen *seen = look_all(&lease);
@@ -442,7 +405,7 @@ static atomic_int stop;
 static void *lease_until_stopped(void *argument)
 {
     while (!atomic_load(&stop)) {
-        struct lease lease = take(here, here->cores, false);
+        struct lease lease = take(here, here->cores);
         run_all(&lease, count_inside, NULL);
         lease_release(&lease);
     }
@@ -476,14 +439,14 @@ static void cores_of_other_processes_are_left_alone(void **state)
     pid_t child = fork();
     if (child == 0) {
         alarm(20);
-        (void)take(here, here->cores, false);
+        (void)take(here, here->cores);
         (void)!write(ready[1], &byte, 1);
         pause();
     }
     close(ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
     struct cpu_mask before = my_mask();
-    struct lease lease = take(here, here->cores, false);
+    struct lease lease = take(here, here->cores);
     assert_false(lease.pinned);
     char expected[64];
     snprintf(expected, sizeof expected, "core %d is held by process %d: not pinned", here->core[0].os_index,
@@ -493,7 +456,7 @@ static void cores_of_other_processes_are_left_alone(void **state)
     lease_release(&lease);
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    lease = take(here, here->cores, false);
+    lease = take(here, here->cores);
     assert_true(lease.pinned);
     lease_release(&lease);
     close(ready[0]);
@@ -507,7 +470,7 @@ static void a_holder_without_a_number_is_another_process(void **state)
     int fd = open(path, O_RDWR | O_CREAT, 0600);
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = here->core[0].os_index, .l_len = 1};
     assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
-    struct lease lease = take(here, here->cores, false);
+    struct lease lease = take(here, here->cores);
     snprintf(expected, sizeof expected, "core %d is held by another process: not pinned", here->core[0].os_index);
     assert_non_null(strstr(lease.note, expected));
     lease_release(&lease);
@@ -518,7 +481,7 @@ static void a_holder_without_a_number_is_another_process(void **state)
 static void missing_lock_folder_is_noted(void **state)
 {
     workers_lock_folder("/dev/null/locks");
-    struct lease lease = take(here, 1, false);
+    struct lease lease = take(here, 1);
     assert_true(lease.pinned);
     assert_non_null(strstr(lease.note, "no lock file"));
     lease_release(&lease);
@@ -587,7 +550,7 @@ static void crew_end(struct lease *lease, struct crew *crew)
  * again with another width. */
 static void teams_of_every_width_agree(void **state)
 {
-    struct lease lease = take(wide, 4, false);
+    struct lease lease = take(wide, 4);
     struct crew *crew = crew_start(&lease);
     for (int run = 0; run < 20; run++)
         for (int width = 1; width <= 4; width++) {
@@ -618,7 +581,7 @@ static void empty_team_is_cheap(void **state)
 {
     if (here->cores < 2)
         skip();
-    struct lease lease = take(here, 2, false);
+    struct lease lease = take(here, 2);
     struct crew *crew = crew_start(&lease);
     int64_t best = empty_team_ns(crew, 5000);
     crew_end(&lease, crew);
