@@ -5,7 +5,6 @@
  * simulated by `graphi simulate`. */
 #include "bench.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { COPIES = 64, EMPTY = 20000, MOST_WIDTHS = 256 };

@@ -17,7 +17,6 @@
 #include "interval.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST = 64 /* at most 57 splits, and FREE */, TELLING = 8 /* rounds; see interval_of */ };

@@ -5,7 +5,6 @@
 #include "picture.h"
 #include "study.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { EXECUTORS = 8, MOST_LAYERS = 8, MOST_STEPS = 128 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Widths found by search (engine/allot.c), in virtual time and on the workers at hand. */
-#include "engine/allot.h"
 #include "engine/plan.h"
 #include "graphi/models.h"
 #include "graphi/simulate.h"

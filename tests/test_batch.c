@@ -2,7 +2,6 @@
 /* Products of few rows by one weight that become one (passes/batch.c): which ones, that no cycle comes about, and that
  * plans for few cores and for many have the same bits. */
 #include "engine/plan.h"
-#include "graphi/models.h"
 #include "machine/machine.h"
 #include "rewritten.h"
 

@@ -7,7 +7,6 @@
 #include "graphi/models.h"
 #include "graphi/ops.h"
 #include "graphi/profile.h"
-#include "graphi/run.h"
 #include "graphi/simulate.h"
 #include "machine/machine.h"
 #include "schedule/setting_canonical.h"

@@ -6,7 +6,6 @@
 #include "base/memory.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <setjmp.h>
 #include <cmocka.h>
 

@@ -6,7 +6,6 @@
 #include "engine/tune.h"
 #include "graphi/models.h"
 #include "graphi/ops.h"
-#include "graphi/simulate.h"
 #include "machine/machine.h"
 
 #include <limits.h>

@@ -3,7 +3,6 @@
  * t in the order of l + t), the order that is written by hand for graphics processors. In virtual time, so it repeats.
  */
 #include "base/memory.h"
-#include "engine/curve_extend.h"
 #include "engine/plan.h"
 #include "graph/op.h"
 #include "graphi/models.h"

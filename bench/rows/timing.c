@@ -2,7 +2,6 @@
 /* Timing of one operation through the public API, and rows for it. */
 #include "kernels.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static graphi_status execute(graphi_run *run, int repeat, int copies, double *ms)

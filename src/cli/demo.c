@@ -6,7 +6,6 @@
 #include "cli/trainer.h"
 #include "tool/report.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { ENGINES = 4, BASE = 1, ROUNDS = 30 }; /* BASE: the engine that others are compared with */

@@ -2,7 +2,6 @@
 /* The least of PNG (ISO/IEC 15948): signature, IHDR, one IDAT of unfiltered rows through zlib, IEND. */
 #include "cli/png.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

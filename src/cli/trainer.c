@@ -3,9 +3,7 @@
  * killed and resumed from its checkpoint goes on bit for bit. */
 #include "cli/trainer.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/checkpoint.h"

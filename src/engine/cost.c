@@ -12,7 +12,6 @@
 #include "schedule/policy.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Rates assumed where the machine was not measured; the order of magnitude of one current core. */

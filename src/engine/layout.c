@@ -14,7 +14,6 @@
 #include "engine/compile.h"
 #include "graph/op.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static struct array_desc dense_desc(const struct value_type *type)

@@ -14,7 +14,6 @@
  * discriminator/..., by which each optimizer takes its own. */
 #include "models/model.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { Z = 100, KERNEL = 5 };

@@ -4,7 +4,6 @@
  * element-wise programs. */
 #include "ops/elementwise.h"
 
-#include "base/memory.h"
 #include "kernels/add_n.h"
 #include "ops/elementwise_gradient.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions over axes, `sum_to` (the inverse of broadcasting, for gradients) and `rows` (the actual size of a bounded
  * dimension 0). */
-#include "base/memory.h"
 #include "kernels/reduce.h"
 #include "ops/check.h"
 #include "ops/elementwise.h"

@@ -7,7 +7,6 @@
 #include "base/index.h"
 #include "graph/op.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { FOLD_BYTES = 1 << 20 };

@@ -22,7 +22,6 @@
 #include "base/status.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MEMO = 2048, MOST_EXAMINED = 32, UNBOUNDED = 1 << 20, LEVEL_BITS = 40 };

@@ -9,7 +9,6 @@
 #include "tool/result.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { WIDTH = 1280, LEFT = 330, LENGTH = 430, LINE = 22, TOP = 72, LABEL = 60 };

@@ -8,7 +8,6 @@
 #include "base/text.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static int64_t period_of(const graphi_schedule *s) { return s->period > 0 ? s->period : 1; }

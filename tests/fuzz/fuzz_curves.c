@@ -5,7 +5,6 @@
 #include "small_graph.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "engine/curve_set.h"
 
 #include <math.h>

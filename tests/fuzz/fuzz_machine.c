@@ -4,14 +4,11 @@
 #include "numbers.h"
 #include "small_graph.h"
 
-#include "base/file.h"
 #include "graphi/graphi.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static graphi_plan *plan;
 

@@ -5,7 +5,6 @@
  */
 #include "fuzz.h"
 
-#include "base/memory.h"
 #include "graph/op.h"
 #include "graphi/graphi.h"
 

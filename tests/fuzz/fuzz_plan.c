@@ -6,14 +6,11 @@
 #include "small_graph.h"
 
 #include "base/file.h"
-#include "base/memory.h"
 #include "graphi/graphi.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static graphi_graph *graph;
 static graphi_machine *machine;
