@@ -223,17 +223,21 @@ static graphi_status loop(struct gan *gan)
     const struct options *o = gan->options;
     const uint64_t first = gan->step, every = (uint64_t)(o->validate ? o->validate : gan->about.batches);
     const double started = report_seconds();
+    double stepping = 0; /* validations, samples and checkpoints count in what is left, not in what a step takes */
     struct losses now;
     graphi_status status = GRAPHI_OK;
     while (status == GRAPHI_OK && gan->drawn == GRAPHI_OK && gan->step < gan->last_step && !report_interrupted()) {
+        const double begun = report_seconds();
         if ((status = one_step(gan, &now)) != GRAPHI_OK)
             break;
         losses_add(&gan->mean, &now);
-        double each = (report_seconds() - started) / (double)(gan->step - first);
+        const double ended = report_seconds(), steps = (double)(gan->step - first);
+        stepping += ended - begun;
         report_progress(
             o->quiet, "step %llu of %llu, discriminator loss %.4f, generator loss %.4f, %.1f ms a step, %.0f s left",
             (unsigned long long)gan->step, (unsigned long long)gan->last_step, gan->mean.real + gan->mean.fake,
-            gan->mean.generator, each * 1e3, each * (double)(gan->last_step - gan->step));
+            gan->mean.generator, stepping / steps * 1e3,
+            (ended - started) / steps * (double)(gan->last_step - gan->step));
         bool last = gan->step == gan->last_step;
         if (gan->step % every == 0 || last)
             status = take_stock(gan, &gan->mean);

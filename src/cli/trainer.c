@@ -168,14 +168,16 @@ static graphi_status one_step(struct trainer *t)
     return GRAPHI_OK;
 }
 
-static void progress(const struct trainer *t, double started, uint64_t first)
+/* Validations and checkpoints count in what is left, not in what a step takes: `stepping` seconds since step `first`. */
+static void progress(const struct trainer *t, double started, double stepping, uint64_t first)
 {
-    double seconds = report_seconds() - started, each = seconds / (double)(t->step - first);
+    const double steps = (double)(t->step - first), each = stepping / steps,
+                 all = (report_seconds() - started) / steps;
     report_progress(t->job.options->quiet,
                     "step %llu of %llu, epoch %lld, loss %.4f, %.1f ms a step, %.0f samples/s, %.0f s left",
                     (unsigned long long)t->step, (unsigned long long)t->last_step,
                     (long long)graphi_data_get_position(t->data).epoch, t->mean.real, each * 1e3,
-                    (double)t->job.info.batch / each, each * (double)(t->last_step - t->step));
+                    (double)t->job.info.batch / each, all * (double)(t->last_step - t->step));
 }
 
 static void summarize(struct trainer *t)
@@ -191,15 +193,18 @@ graphi_status trainer_run(struct trainer *t)
 {
     const struct options *o = t->job.options;
     graphi_status status = GRAPHI_OK;
-    double started = report_seconds();
-    uint64_t first = t->step;
+    const double started = report_seconds();
+    double stepping = 0;
+    const uint64_t first = t->step;
     if (t->owes)
         status = validate(t, t->mean.real);
     while (status == GRAPHI_OK && t->step < t->last_step && !report_interrupted()) {
+        const double begun = report_seconds();
         status = one_step(t);
+        stepping += report_seconds() - begun;
         if (status != GRAPHI_OK)
             break;
-        progress(t, started, first);
+        progress(t, started, stepping, first);
         if (validates_at(t, t->step))
             status = validate(t, t->mean.real);
         if (status == GRAPHI_OK && o->every && t->step % (uint64_t)o->every == 0 && t->step != t->last_step)

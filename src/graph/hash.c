@@ -7,6 +7,8 @@
 #include "graph/graph.h"
 
 #include "base/hash.h"
+#include "base/memory.h"
+#include "base/number.h"
 #include "graph/op.h"
 
 #include <string.h>
@@ -138,6 +140,27 @@ static void count_flops(const graphi_graph *graph, graphi_graph_info *info)
     }
 }
 
+/* Of each parameter the elements that its readers take, at most all. */
+static void count_read(const graphi_graph *graph, graphi_graph_info *info)
+{
+    int64_t *taken = mem_zalloc_array(graph->values.count + 1, sizeof *taken);
+    info->read_elements = taken ? 0 : info->parameter_elements;
+    for (size_t i = 0; i < graph->nodes.count && taken; i++) {
+        const struct node *node = graph_node(graph, (int32_t)i);
+        const bool table = node->kind && strcmp(node->kind->name, "embedding") == 0;
+        for (int k = 0; node->kind && k < node->inputs; k++) {
+            const struct value *value = graph_value(graph, node->input[k]);
+            const int64_t all = type_count(&value->type), left = all - taken[node->input[k]];
+            if (value->kind != VALUE_PARAMETER)
+                continue;
+            taken[node->input[k]] += table ? least(left, type_count(&graph_value(graph, node->output)->type)) : left;
+        }
+    }
+    for (size_t v = 0; v < graph->values.count && taken; v++)
+        info->read_elements += taken[v];
+    mem_free(taken);
+}
+
 void graphi_graph_get_info(const graphi_graph *graph, graphi_graph_info *info)
 {
     *info = (graphi_graph_info){0};
@@ -161,5 +184,6 @@ void graphi_graph_get_info(const graphi_graph *graph, graphi_graph_info *info)
         info->nodes++;
     }
     count_flops(graph, info);
+    count_read(graph, info);
     info->hash = graph_hash(graph);
 }

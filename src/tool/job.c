@@ -157,7 +157,7 @@ struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *a
     graphi_graph_info size;
     graphi_graph_get_info(graph, &size);
     double arithmetic = about->roof_gflops > 0 ? size.step_flops / about->roof_gflops * 1e-6 : 0;
-    double memory = about->bandwidth_gbs > 0 ? (double)size.parameter_elements * 4 / about->bandwidth_gbs * 1e-6 : 0;
+    double memory = about->bandwidth_gbs > 0 ? (double)size.read_elements * 4 / about->bandwidth_gbs * 1e-6 : 0;
     return arithmetic > memory ? (struct rating){size.step_flops, arithmetic, about->roof_gflops}
                                : (struct rating){size.step_flops, memory, 0};
 }
@@ -267,16 +267,17 @@ json_t *job_row(struct job *job, const char *id, struct result *result)
     return row;
 }
 
-/* Times of a stored plan that are not those of a quiet machine. The words would search where a setting was asked for.
- */
+/* Times of a plan that are not those of a quiet machine. The words would search where a setting was asked for. */
 static void note_others(const struct job *job, struct result *result)
 {
     graphi_plan_info plan;
     char words[700];
     graphi_plan_get_info(job->plan, &plan);
-    if (!job->plan_loaded || plan.others <= 0)
+    if (plan.others <= 0)
         return;
-    if (!job->options->plan && !job->asked && profile_words(job, words, sizeof words))
+    if (!job->plan_loaded)
+        result_note(result, "the plan was tuned while others used %.0f %% of the cores", 100 * plan.others);
+    else if (!job->options->plan && !job->asked && profile_words(job, words, sizeof words))
         result_note(result, "the stored plan was tuned while others used %.0f %% of the cores (`%s` tunes it again)",
                     100 * plan.others, words);
     else
