@@ -74,10 +74,11 @@ def test_shared_curves(cli):
 def test_plan_not_kept(cli):
     """A tuned plan that no folder takes was lost in silence, and each command measured again."""
     words = ["profile", "pathnet", "--image", 16, "--batch", 8, "--tune", 0.1]
-    for folder in ("/proc/none", "/proc"):
+    long = cli.folder / ("x" * 200)  # what fits of its name would be another folder
+    for folder in ("/proc/none", "/proc", "/".join([str(long)] + ["y" * 200] * 19)):
         found = cli.result(*words, env={"GRAPHI_PLAN_DIR": folder})
         assert any(note.startswith("the plan is not kept: ") for note in found["notes"]), found["notes"]
-        assert not found["files"]
+        assert not found["files"] and not long.exists()
     found = cli.result(*words, "--save-plan", cli.folder / "mine.plan")
     assert len(found["files"]) == 2 and all(Path(file).exists() for file in found["files"]), found["files"]
 

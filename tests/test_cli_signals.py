@@ -4,6 +4,7 @@
 goes on bit for bit, and a part of the work is not given as the whole.
 
 usage: test_cli_signals.py --build DIR [--only WORD] [--seed N]"""
+import fcntl
 import json
 import os
 import re
@@ -140,6 +141,23 @@ def test_interrupted_at_the_end(cli):
         process.send_signal(signal.SIGINT)
         errors = process.communicate(timeout=60)[1]
         assert process.returncode == 0, errors
+
+
+def test_slow_reader(cli):
+    """A signal cut what a slow reader had not taken yet, and the exit status was that of a place that cannot be written."""
+    files = sorted((cli.source / "docs" / "results").glob("*.json"))[:40]
+    whole = cli.run("show", *files).stdout
+    for number in (signal.SIGINT, signal.SIGTERM):
+        reader, writer = os.pipe()
+        fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+        process = subprocess.Popen([cli.program, "show", *map(str, files)], stdout=writer, env=cli.environment)
+        os.close(writer)
+        time.sleep(0.5)
+        process.send_signal(number)
+        time.sleep(0.2)
+        with os.fdopen(reader, encoding="utf-8") as pipe:
+            assert pipe.read() == whole
+        assert process.wait(60) == 0
 
 
 def test_interrupted_without_result(cli):

@@ -285,30 +285,6 @@ static void step_is_rated_by_what_learns(void **state)
     graphi_graph_destroy(g);
 }
 
-/* The limit of a step would count a table of which it takes a few rows. */
-static void rows_of_tables_are_read(void **state)
-{
-    graphi_graph *g;
-    graphi_graph_info info;
-    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
-    const graphi_value table = graphi_parameter(g, "table", GRAPHI_F32, 2, (const int64_t[]){100, 8}, NULL);
-    const graphi_value ids = graphi_input(g, "ids", GRAPHI_I32, 1, (const int64_t[]){5});
-    graphi_parameter(g, "unread", GRAPHI_F32, 1, (const int64_t[]){7}, NULL);
-    graphi_output(g, "rows", graphi_embedding(g, table, ids));
-    graphi_graph_get_info(g, &info);
-    assert_int_equal(info.parameter_elements, 100 * 8 + 7);
-    assert_int_equal(info.read_elements, 5 * 8);
-    const graphi_value many = graphi_input(g, "many", GRAPHI_I32, 1, (const int64_t[]){99});
-    graphi_output(g, "more", graphi_embedding(g, table, many));
-    graphi_graph_get_info(g, &info);
-    assert_int_equal(info.read_elements, 100 * 8);
-    graphi_graph_destroy(g);
-    g = small();
-    graphi_graph_get_info(g, &info);
-    assert_int_equal(info.read_elements, 6);
-    graphi_graph_destroy(g);
-}
-
 /* Stored plans are found by the hash: it must not depend on the process, on dead things, nor miss a difference. */
 static void hash_is_stable(void **state)
 {
@@ -801,7 +777,6 @@ int main(void)
         cmocka_unit_test(symbols_travel),
         cmocka_unit_test(an_output_may_be_named_like_an_input),
         cmocka_unit_test(printing_is_golden),
-        cmocka_unit_test(rows_of_tables_are_read),
         cmocka_unit_test(hash_is_stable),
         cmocka_unit_test(hash_sees_every_source),
         cmocka_unit_test(step_is_rated_by_what_learns),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of a table of embeddings that become one (passes/tables.c), and those that do not. */
+/* Gradients of a table of embeddings that become one (passes/tables.c), and those that do not; what is read of one. */
 #include "rewritten.h"
 
 #include <stdio.h>
@@ -165,12 +165,37 @@ static void readers_of_updated_ids_stay(void **state)
     leaves(&l, 2, 0);
 }
 
+/* The limit of a step would count a table of which it takes a few rows. */
+static void rows_of_tables_are_read(void **state)
+{
+    graphi_graph *g;
+    graphi_graph_info info;
+    assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+    const graphi_value table = graphi_parameter(g, "table", GRAPHI_F32, 2, (const int64_t[]){100, 8}, NULL);
+    const graphi_value ids = graphi_input(g, "ids", GRAPHI_I32, 1, (const int64_t[]){5});
+    graphi_parameter(g, "unread", GRAPHI_F32, 1, (const int64_t[]){7}, NULL);
+    graphi_output(g, "rows", graphi_embedding(g, table, ids));
+    graphi_graph_get_info(g, &info);
+    assert_int_equal(info.parameter_elements, 100 * 8 + 7);
+    assert_int_equal(info.read_elements, 5 * 8);
+    const graphi_value many = graphi_input(g, "many", GRAPHI_I32, 1, (const int64_t[]){99});
+    graphi_output(g, "more", graphi_embedding(g, table, many));
+    graphi_graph_get_info(g, &info);
+    assert_int_equal(info.read_elements, 100 * 8);
+    const graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (const int64_t[]){8, 1});
+    graphi_output(g, "all", graphi_matmul(g, table, x, 0, 0));
+    graphi_graph_get_info(g, &info);
+    assert_int_equal(info.read_elements, 100 * 8);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_become_one),         cmocka_unit_test(other_gradients_stay),
         cmocka_unit_test(unlike_ones_stay_apart),   cmocka_unit_test(gradients_of_others_stay),
         cmocka_unit_test(readers_of_updated_ids_stay),
+        cmocka_unit_test(rows_of_tables_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

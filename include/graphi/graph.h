@@ -168,7 +168,7 @@ GRAPHI_API graphi_status graphi_value_type(const graphi_graph *graph, graphi_val
 typedef struct graphi_graph_info {
     int64_t nodes, values, inputs, parameters, outputs;
     int64_t parameter_elements;
-    int64_t read_elements; /* of them, what an execution has to read: of a table that embeddings alone read, their rows */
+    int64_t read_elements; /* of them, what an execution must read: of a table that embeddings alone read, their rows */
     double flops; /* of GEMM and convolution by the direct algorithm, whole graph */
     /* As a step is rated, whoever computes it: the forward ones, three times where a gradient passes; a call of a
      * region counts as a whole. */

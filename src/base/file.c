@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,6 +96,11 @@ static graphi_status follow(const char *path, char *name)
     return fail(GRAPHI_IO, path, "found that it cannot be followed (%s), expected a writable place", strerror(errno));
 }
 
+static void let_cancel(int before)
+{
+    pthread_setcancelstate(before, &(int){0});
+}
+
 static graphi_status broken(struct file_writer *writer, const char *doing)
 {
     int error = errno;
@@ -102,9 +108,8 @@ static graphi_status broken(struct file_writer *writer, const char *doing)
     return fail(GRAPHI_IO, writer->path, "found that it %s (%s), expected a writable place", doing, strerror(error));
 }
 
-graphi_status file_write_begin(struct file_writer *writer, const char *path)
+static graphi_status write_open(struct file_writer *writer, const char *path)
 {
-    writer->fd = -1;
     TRY(follow(path, writer->path));
     struct stat info;
     bool there = stat(path, &info) == 0;
@@ -120,6 +125,16 @@ graphi_status file_write_begin(struct file_writer *writer, const char *path)
         return fail(GRAPHI_IO, path, "found that it cannot be created (%s), expected a writable place",
                     strerror(errno));
     return GRAPHI_OK;
+}
+
+graphi_status file_write_begin(struct file_writer *writer, const char *path)
+{
+    writer->fd = -1;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &writer->cancelled);
+    const graphi_status status = write_open(writer, path);
+    if (status != GRAPHI_OK)
+        let_cancel(writer->cancelled);
+    return status;
 }
 
 graphi_status file_write(struct file_writer *writer, const void *data, size_t size)
@@ -157,11 +172,12 @@ graphi_status file_write_commit(struct file_writer *writer)
     writer->fd = -1;
     if (close(fd) != 0)
         return broken(writer, "cannot be closed");
-    if (!*writer->temporary)
-        return GRAPHI_OK;
-    if (refused() || rename(writer->temporary, writer->path) != 0)
-        return broken(writer, "cannot be renamed");
-    sync_folder(writer->path);
+    if (*writer->temporary) {
+        if (refused() || rename(writer->temporary, writer->path) != 0)
+            return broken(writer, "cannot be renamed");
+        sync_folder(writer->path);
+    }
+    let_cancel(writer->cancelled);
     return GRAPHI_OK;
 }
 
@@ -172,6 +188,7 @@ void file_write_abort(struct file_writer *writer)
     writer->fd = -1;
     if (*writer->temporary)
         unlink(writer->temporary);
+    let_cancel(writer->cancelled);
 }
 
 graphi_status file_replace(const char *path, const void *data, size_t size)
@@ -187,6 +204,8 @@ bool file_exists(const char *path) { return access(path, F_OK) == 0; }
 static graphi_status lock_open(const char *name, int *fd)
 {
     *fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (*fd < 0 && errno == EACCES) /* another user's, who may have left it; some file systems lock by writing only */
+        *fd = open(name, O_RDONLY | O_CLOEXEC);
     return *fd >= 0 ? GRAPHI_OK
                     : fail(GRAPHI_IO, name, "found that it cannot be created (%s), expected a writable place",
                            strerror(errno));
@@ -200,9 +219,9 @@ static bool is_named(int fd, const char *name)
            opened.st_ino == named.st_ino;
 }
 
-graphi_status file_lock(const char *path, struct file_lock *lock)
+static graphi_status lock_wait(const char *path, struct file_lock *lock)
 {
-    struct file_lock own;
+    struct file_lock own = *lock;
     enum { TRIES = 1000, HOLDERS = 1000 };
     int holders = 0;
     char followed[4096]; /* one lock, by whatever name the file is called */
@@ -235,9 +254,19 @@ graphi_status file_lock(const char *path, struct file_lock *lock)
     return fail(GRAPHI_IO, own.name, "found it held by one process for a second, expected it free");
 }
 
+graphi_status file_lock(const char *path, struct file_lock *lock)
+{
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &lock->cancelled);
+    const graphi_status status = lock_wait(path, lock);
+    if (status != GRAPHI_OK)
+        let_cancel(lock->cancelled);
+    return status;
+}
+
 void file_unlock(struct file_lock *lock)
 {
     unlink(lock->name);       /* while it is held: nobody removes the file of the next holder */
     flock(lock->fd, LOCK_UN); /* closing is not enough where a child of fork() has the file open too */
     close(lock->fd);
+    let_cancel(lock->cancelled);
 }

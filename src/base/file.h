@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole files in and out. A file is written under a temporary name in the same folder, synced and renamed, so that a
- * killed process or a full disk leaves the old file whole (temporary.h). A symbolic link stays: what it names is
- * replaced, or made. What is no regular file (/dev/stdout, a pipe) is written in place and never renamed over. */
+ * killed process or a full disk leaves the old file whole (temporary.h); it has the old one's mode, and its owner where
+ * that may be. A symbolic link stays: what it names is replaced, or made. What is no regular file (/dev/stdout, a pipe)
+ * is written in place and never renamed over. */
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
@@ -15,9 +16,11 @@ graphi_status file_check_path(const char *path);
 graphi_status file_read(const char *path, size_t limit, void **data, size_t *size);
 
 /* An atomic write in progress. file_write_begin, any number of file_write, then file_write_commit; file_write_abort at
- * any point removes the temporary file. After a failed write or commit the temporary file is already removed. */
+ * any point removes the temporary file. After a failed write or commit the temporary file is already removed. From
+ * begin to end the thread cannot be cancelled: it would leave the file. */
 struct file_writer {
     int fd;
+    int cancelled; /* the thread's cancel state before */
     char path[4096];
     char temporary[4096 + 32]; /* empty: written in place */
 };
@@ -36,6 +39,7 @@ bool file_exists(const char *path);
  * file goes with the lock. */
 struct file_lock {
     int fd;
+    int cancelled; /* the holder's cancel state before: it cannot be cancelled meanwhile */
     char name[4096 + 8];
 };
 graphi_status file_lock(const char *path, struct file_lock *lock);

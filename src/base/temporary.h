@@ -101,6 +101,16 @@ static inline bool temporary_follow(char *path, size_t size)
     return false;
 }
 
+/* What takes the place of a file is as that was: readable by no more than it, and its owner's where that may be. */
+static inline void temporary_be_like(int fd, const char *path)
+{
+    struct stat old, own;
+    if (stat(path, &old) != 0 || !S_ISREG(old.st_mode) || fstat(fd, &own) != 0)
+        return;
+    const bool same = (old.st_uid == own.st_uid && old.st_gid == own.st_gid) || fchown(fd, old.st_uid, old.st_gid) == 0;
+    (void)!fchmod(fd, old.st_mode & (same ? 0777 : 0707)); /* of another group its members may not be */
+}
+
 /* Opens one for writing and says its name, for which there are `size` bytes: 32 beyond the path's are enough. -1:
  * errno. */
 static inline int temporary_open(const char *path, char *name, size_t size)
@@ -116,6 +126,8 @@ static inline int temporary_open(const char *path, char *name, size_t size)
                  atomic_fetch_add_explicit(&opened, 1, memory_order_relaxed));
         fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     }
+    if (fd >= 0)
+        temporary_be_like(fd, path);
     if (fd >= 0 && temporary_path_is_new(path) && fstat(fd, &own) == 0)
         temporary_remove_left(path, own.st_mtime);
     return fd;

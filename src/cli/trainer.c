@@ -168,7 +168,7 @@ static graphi_status one_step(struct trainer *t)
     return GRAPHI_OK;
 }
 
-/* Validations and checkpoints count in what is left, not in what a step takes: `stepping` seconds since step `first`. */
+/* Validations and checkpoints count in what is left, not in what a step takes: `stepping` seconds since `first`. */
 static void progress(const struct trainer *t, double started, double stepping, uint64_t first)
 {
     const double steps = (double)(t->step - first), each = stepping / steps,

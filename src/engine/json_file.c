@@ -27,6 +27,8 @@ graphi_status json_file_open(const char *path, struct json_file *r)
     if (!r->root) {
         char where[512];
         snprintf(where, sizeof where, "%.400s, line %d", path, error.line);
+        if (json_lacks_memory(size)) /* who takes it for a broken file would make it anew */
+            return fail_memory(path, size);
         return fail(GRAPHI_INVALID, where, "found %s, expected JSON", error.text);
     }
     if (json_is_object(r->root))

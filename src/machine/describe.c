@@ -274,7 +274,9 @@ graphi_status graphi_machine_load(const char *path, int cores, graphi_machine **
     json_t *root = json_loadb(data, size, JSON_REJECT_DUPLICATES, &error);
     mem_free(data);
     if (!root)
-        return fail(GRAPHI_INVALID, path, "found %s in line %d, expected JSON", error.text, error.line);
+        return json_lacks_memory(size)
+                   ? fail_memory(path, size)
+                   : fail(GRAPHI_INVALID, path, "found %s in line %d, expected JSON", error.text, error.line);
     graphi_machine *machine = mem_zalloc(sizeof *machine);
     graphi_status status = machine ? read_machine(path, root, machine) : fail_memory(path, sizeof *machine);
     json_decref(root);

@@ -14,14 +14,19 @@
 void job_folder(char *path, size_t size)
 {
     const char *wanted = getenv("GRAPHI_PLAN_DIR"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    int length = 0;
     *path = 0;
     errno = ENOENT;
     if (wanted && *wanted)
-        snprintf(path, size, "%s", wanted);
+        length = snprintf(path, size, "%s", wanted);
     else if (cache && *cache)
-        snprintf(path, size, "%s/graphi", cache);
+        length = snprintf(path, size, "%s/graphi", cache);
     else if (home && *home)
-        snprintf(path, size, "%s/.cache/graphi", home);
+        length = snprintf(path, size, "%s/.cache/graphi", home);
+    if (length < 0 || (size_t)length >= size) { /* a part of it would be another folder */
+        *path = 0;
+        errno = ENAMETOOLONG;
+    }
     for (char *slash = path; *path && (slash = strchr(slash + 1, '/'));) {
         *slash = 0;
         mkdir(path, 0777);

@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -75,7 +76,8 @@ void report_progress(bool quiet, const char *format, ...)
     static double last;
     if (quiet)
         return;
-    bool terminal = isatty(STDERR_FILENO);
+    const char *kind = getenv("TERM");
+    const bool terminal = isatty(STDERR_FILENO) && !(kind && strcmp(kind, "dumb") == 0); /* one that moves its cursor */
     char text[1024];
     va_list arguments;
     va_start(arguments, format);
@@ -125,10 +127,11 @@ static bool ignored(int number)
     return sigaction(number, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-/* A shell ignores SIGINT for what it starts in the background, and still the user's kill -INT should end that. */
+/* A shell ignores SIGINT for what it starts in the background, and still the user's kill -INT should end that. Calls go
+ * on: a result that a slow reader takes would be cut short. Who waits for others polls. */
 void report_catch_interrupts(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     for (int i = 0; i < CAUGHT; i++)
         if (caught[i] != SIGHUP || !ignored(SIGHUP))
             sigaction(caught[i], &action, NULL);

@@ -25,7 +25,8 @@ static void *checked(void *memory)
 
 static json_t *set(json_t *object, const char *key, json_t *value)
 {
-    json_object_set_new(object, key, checked(value));
+    if (json_object_set_new(object, key, checked(value)) != 0)
+        checked(NULL);
     return value;
 }
 

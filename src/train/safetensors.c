@@ -6,6 +6,7 @@
 #include "train/safetensors.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -240,8 +241,10 @@ graphi_status safetensors_parse(const char *where, const void *bytes, size_t siz
     json_error_t error;
     json_t *root = json_loadb(header, (size_t)length, JSON_REJECT_DUPLICATES, &error);
     if (!root)
-        return fail(json_error_code(&error) == json_error_out_of_memory ? GRAPHI_MEMORY : GRAPHI_INVALID, where,
-                    "found a damaged header (%s at byte %d), expected JSON", error.text, error.position);
+        return json_lacks_memory((size_t)length)
+                   ? fail_memory(where, (size_t)length)
+                   : fail(GRAPHI_INVALID, where, "found a damaged header (%s at byte %d), expected JSON", error.text,
+                          error.position);
     struct parse p = {.where = where, .data = header + length, .data_size = size - sizeof length - (size_t)length};
     graphi_status status = parse_header(&p, root);
     json_decref(root);
