@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Stored results as people see them again: tables and pictures, whatever the file says.
+
+usage: test_cli_show.py --build DIR [--only WORD] [--seed N]"""
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from cli import main  # noqa: E402
+
+
+def test_show(cli):
+    """Stored results are read again by people: nothing may be lost in the picture, and a file that is none must not end in a crash."""
+    result = cli.result("run", "pathnet", "--repeat", 2)
+    row = result["rows"][0]
+    ids = ["<a> small: fast", "<a> small: slow", "b large: fast", "b large: slow"]
+    result["rows"] = [dict(row, id=ids[i], simulated=i == 3, time_ms=dict(row["time_ms"], p25=ms, median=ms, p75=ms), lower_bound_ms=None,
+                           ratio=i == 1 and {"against": ids[0], "median": 2, "low": 2, "high": 2} or None)
+                      for i, ms in enumerate([1, 2, 1000, 2000])]
+    file, picture = cli.folder / "stored.json", cli.folder / "pictures" / "stored.svg"
+    file.write_text(json.dumps(result))
+    assert f"wrote {picture}" in cli.run("show", file, "--out", picture.parent).stdout
+    table = cli.run("show", file).stdout
+    assert all(name in table for name in ids), table
+    both = subprocess.run([cli.program, "show", file, cli.folder / "none.json"], env=cli.environment, text=True, timeout=60,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+    assert both.startswith(table) and both[len(table):].startswith("graphi: error: "), f"an error stood in what came before it: {both}"
+    root = ElementTree.parse(picture).getroot()
+    texts = ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts.count("fast") == 2 and all(texts.count(once) == 1 for once in ("<a> small", "b large", "slow", "slow (simulated)")), texts
+    assert any("2000 ms" in text for text in texts) and any("2.000 x fast" in text for text in texts), texts
+    bars = [float(node.get("width")) for node in root.iter("{http://www.w3.org/2000/svg}rect") if node.get("height") == "17"]
+    assert len(bars) == 4 and bars[0] == bars[2] == bars[1] / 2 == bars[3] / 2, f"each group has its own scale: {bars}"
+    judged = [dict(row, id=f"N = 4: {name}", time_ms=None, ratio=None, lower_bound_ms=None, fraction_of_limit=None, accuracy=value,
+                   paper_accuracy=paper)
+              for name, value, paper in (("good", 0.8, 0.4), ("half", 0.4, None), ("worse than nothing", -3.5, None))]
+    file.write_text(json.dumps({**result, "rows": judged}))
+    cli.run("show", file, "--out", picture.parent)
+    root = ElementTree.parse(picture).getroot()
+    texts = ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
+    bars = [float(node.get("width")) for node in root.iter("{http://www.w3.org/2000/svg}rect") if node.get("height") == "17"]
+    assert any("more is better" in text for text in texts) and "80.0 % (paper 40 %)" in texts and texts.count("the paper") == 1, texts
+    assert len(bars) == 3 and bars[0] == 2 * bars[1] > 0 and bars[2] == 0, f"models without times had no bars: {bars}"
+    train = {"steps": 4, "epochs": 0, "loss": [8.0, 4.0, 2.0], "value": [0.25, None, 0.75], "metric": "accuracy", "state_sha256": None}
+    file.write_text(json.dumps({**result, "train": train}))
+    table = cli.run("show", file).stdout
+    assert re.search(r"^ +2 +4\.0000 +inf$", table, re.MULTILINE) and "0.7500" in table and "pathnet small bench, units 16, batch 64" in table, table
+    assert "arena" in table and "peak MB" in table, table
+    for times, told in ((99, False), (100, True)):
+        rows = [{**result["rows"][0], "n": times, "time_ms": {"median": 2, "p25": 1, "p75": 3, "p99": 23.25, "min": 1}}]
+        file.write_text(json.dumps({**result, "rows": rows}))
+        table = cli.run("show", file).stdout
+        assert ("p99" in table and "23.250" in table) == told, f"how long the slowest executions took was in the JSON alone: {table}"
+    file.write_text(json.dumps({**result, "train": train}))
+    cli.run("show", file, "--out", picture.parent)
+    lines = [node.get("points").split() for node in ElementTree.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}polyline")]
+    heights = [[float(point.split(",")[1]) for point in line] for line in lines]
+    assert len(ElementTree.parse(picture).getroot().findall("{http://www.w3.org/2000/svg}circle")) == 5, "one validation is no line"
+    assert [len(line) for line in lines] == [3, 2] and heights[0] == sorted(heights[0]) and heights[1][0] > heights[1][1], lines
+    for odd in ({**train, "loss": ["x", None]}, {**train, "value": 3}, "none", {"loss": [1e308, -1e308], "metric": 4}):
+        file.write_text(json.dumps({**result, "train": odd, "model": {"name": "m", "size": 3}, "plan": {}}))
+        for words in ([], ["--out", picture.parent]):
+            assert subprocess.run([cli.program, "show", file, *words], env=cli.environment, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, timeout=60).returncode in (0, 3), odd
+    faults = [lambda r: r.update(schema="other/1"), lambda r: r.pop("rows"), lambda r: r.update(rows=[3]),
+              lambda r: r["rows"][0].update(id=None), lambda r: r["rows"][1].update(time_ms=4), lambda r: r.update(machine="x"),
+              lambda r: r["rows"][1]["ratio"].pop("against"), lambda r: r.update(notes=[None]), lambda r: r.update(goals=[{}])]
+    for fault in faults:
+        copy = json.loads(json.dumps(result))
+        fault(copy)
+        file.write_text(json.dumps(copy))
+        cli.run("show", file, expect=3)
+    cli.run("show", file, "--json", "-", expect=2)
+    (cli.folder / "second").mkdir()
+    file.write_text(json.dumps(result))
+    (cli.folder / "second" / file.name).write_text(json.dumps(result))
+    both = [file, cli.folder / "second" / file.name]  # the second picture would take the place of the first
+    cli.run("show", *both)
+    assert str(picture) in cli.run("show", *both, "--out", picture.parent, expect=2).stderr
+    file.write_text("{")
+    cli.run("show", file, expect=3)
+    cli.run("show", cli.folder / "none.json", expect=5)
+    file.write_text(json.dumps({**result, "rows": []}))
+    assert f"{file}: nothing to draw\n" == cli.run("show", file, "--out", "unused").stdout
+    assert not (cli.folder / "unused").exists(), "an empty folder was made without a word"
+
+
+def test_pictures_of_stored_results(cli):
+    """A picture that was drawn before its result was measured again shows numbers that are no longer there."""
+    stored = cli.source / "docs" / "results"
+    for folder in (stored, *(path for path in stored.iterdir() if path.is_dir())):
+        drawn = cli.folder / folder.name
+        cli.run("show", *sorted(folder.glob("*.json")), "--out", drawn)
+        kept = [path for path in sorted(drawn.glob("*.svg")) if (folder / path.name).exists()]
+        differ = [path.name for path in kept if (folder / path.name).read_bytes() != path.read_bytes()]
+        assert not differ, f"{folder}: found {', '.join(differ)} of another result, expected what graphi show --out {folder} draws"
+        assert kept or folder != stored, f"found no picture in {folder}, expected one beside most results"
+
+
+if __name__ == "__main__":
+    main(globals())
