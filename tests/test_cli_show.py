@@ -14,6 +14,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cli import main  # noqa: E402
 
 
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def drawn(cli, result):
+    """The table of a result, the picture's root and its texts."""
+    file = cli.folder / "drawn.json"
+    file.write_text(json.dumps(result))
+    table = cli.run("show", file).stdout
+    cli.run("show", file, "--out", cli.folder / "drawn")
+    root = ElementTree.parse(cli.folder / "drawn" / "drawn.svg").getroot()
+    return table, root, ["".join(node.itertext()) for node in root.iter(f"{SVG}text")]
+
+
 def test_show(cli):
     """Stored results are read again by people: nothing may be lost in the picture, and a file that is none must not end in a crash."""
     result = cli.result("run", "pathnet", "--repeat", 2)
@@ -88,6 +101,15 @@ def test_show(cli):
     file.write_text(json.dumps({**result, "rows": []}))
     assert f"{file}: nothing to draw\n" == cli.run("show", file, "--out", "unused").stdout
     assert not (cli.folder / "unused").exists(), "an empty folder was made without a word"
+
+
+def test_ended_early(cli):
+    """What an interrupted experiment had until then looks like all of it."""
+    result = cli.result("run", "pathnet", "--repeat", 1)
+    for ok in (True, False):
+        table, _, texts = drawn(cli, {**result, "ok": ok})
+        assert re.search("^ended early: ", table, re.MULTILINE) if not ok else "early" not in table, table
+        assert texts[0].endswith("less is better" if ok else "less is better; ended early"), texts[0]
 
 
 def test_pictures_of_stored_results(cli):

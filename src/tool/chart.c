@@ -221,6 +221,8 @@ static void draw(const json_t *root, FILE *file)
             WIDTH, TOP + LINE * (count + headings) + 20 + (size_t)learning_height(root));
     result_escape(file, *text_of(root, "experiment") ? text_of(root, "experiment") : text_of(root, "command"), LABEL);
     fputs(is_judged(json_array_get(rows, 0)) ? ": accuracy, more is better" : ": median time, less is better", file);
+    if (json_is_false(json_object_get(root, "ok")))
+        fputs("; ended early", file);
     fputs("</text><text x='20' y='42' class='v'>", file);
     result_escape(file, text_of(machine, "cpu"), LABEL);
     fprintf(file, ", %lld cores%s</text>\n", (long long)json_integer_value(json_object_get(machine, "cores")),

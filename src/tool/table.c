@@ -282,6 +282,8 @@ static void print_all(const json_t *root, FILE *out)
         fprintf(out, "goal %s: %.4g against %.4g: %s\n", json_string_value(json_object_get(item, "name")),
                 json_number_value(json_object_get(item, "value")), json_number_value(json_object_get(item, "goal")),
                 json_is_true(json_object_get(item, "met")) ? "met" : "missed");
+    if (json_is_false(json_object_get(root, "ok")))
+        fputs("ended early: rows and goals are those that it had until then\n", out);
     result_print_notes(root, out);
     json_array_foreach(json_object_get(root, "files"), index, item) fprintf(out, "wrote %s\n", json_string_value(item));
 }
