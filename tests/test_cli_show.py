@@ -112,6 +112,25 @@ def test_ended_early(cli):
         assert texts[0].endswith("less is better" if ok else "less is better; ended early"), texts[0]
 
 
+def test_mixed_measures(cli):
+    """Under the title of accuracies, of which more is better, bars of times are read the wrong way."""
+    result = cli.result("run", "pathnet", "--repeat", 1)
+    row = {**result["rows"][0], "ratio": None, "lower_bound_ms": None, "fraction_of_limit": None}
+    judged = {**row, "time_ms": None, "accuracy": 0.5}
+    ratio = {"against": "g: b", "median": 1.3, "low": 1.3, "high": 1.3}
+    rows = [{**judged, "id": "f: a"}, {**row, "id": "g: b"}, {**judged, "id": "g: c"}, {**row, "id": "h: d", "time_ms": None, "ratio": ratio}]
+    _, root, texts = drawn(cli, {**result, "rows": rows})
+    headings = ["".join(node.itertext()) for node in root.iter(f"{SVG}text") if node.get("font-weight") == "bold"]
+    assert headings == ["f: accuracy, more is better", "g: median time, less is better", "g: accuracy, more is better", "h"], headings
+    assert "better" not in texts[0] and "1.300 x g: b" in texts, texts  # nothing stands before it
+    lowest = max(float(node.get("y")) for node in root.iter(f"{SVG}text"))
+    assert lowest < float(root.get("height")), "a heading that was not counted pushes the last row out"
+    plain = [{**row, "id": "a"}, {**judged, "id": "b"}]
+    _, root, texts = drawn(cli, {**result, "rows": plain})
+    headings = ["".join(node.itertext()) for node in root.iter(f"{SVG}text") if node.get("font-weight") == "bold"]
+    assert headings == ["median time, less is better", "accuracy, more is better"] and "a" in texts and "b" in texts, texts
+
+
 def test_pictures_of_stored_results(cli):
     """A picture that was drawn before its result was measured again shows numbers that are no longer there."""
     stored = cli.source / "docs" / "results"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A result as an SVG picture: one horizontal bar a row, by median time, or by accuracy (of 100 %) where a model was
  * judged. Rows whose ids begin alike ("lstm small training: ...") are one group under one heading and share a scale, so
- * that a network of milliseconds is not lost beside one of seconds. A bar says what it is by its colour: ours, ours in
- * virtual time, a peer's. Quartiles are a whisker; the lower bound is a tick, and so is the accuracy that a paper
- * gives. Below them, of a training: its curve (learning.c). */
+ * that a network of milliseconds is not lost beside one of seconds. Where some rows tell times and others accuracies,
+ * headings say which, instead of the title. A bar says what it is by its colour: ours, ours in virtual time, a peer's.
+ * Quartiles are a whisker; the lower bound is a tick, and so is the accuracy that a paper gives. Below them, of a
+ * training: its curve (learning.c). */
 #include "tool/learning.h"
 #include "tool/output.h"
 #include "tool/result.h"
@@ -51,7 +52,17 @@ static double time_of(const json_t *row, const char *key)
     return json_number_value(json_object_get(json_object_get(row, "time_ms"), key));
 }
 
-static bool is_judged(const json_t *row) { return json_is_number(json_object_get(row, "accuracy")); }
+/* What a row's bar is of. */
+enum measure { NOTHING, TIME, ACCURACY };
+
+static const char *const measures[] = {"", "median time, less is better", "accuracy, more is better"};
+
+static enum measure measure_of(const json_t *row)
+{
+    if (json_is_object(json_object_get(row, "time_ms")))
+        return TIME;
+    return json_is_number(json_object_get(row, "accuracy")) ? ACCURACY : NOTHING;
+}
 
 /* Where an accuracy ends on the scale: models may be worse than nothing. */
 static double accuracy_end(const json_t *row, const char *key)
@@ -89,18 +100,23 @@ static enum mark mark_of(const json_t *row)
 struct group {
     size_t count;
     double longest; /* time that its scale must hold, ms */
-    bool named;     /* false: rows that share nothing and stand under no heading */
+    bool named;     /* false: rows that share nothing */
+    enum measure measure;
 };
 
-/* The group that begins with row `first`. Where no id names a group all rows are one. */
+/* The group that begins with row `first`. Where no id names a group all rows of one measure are one. */
 static struct group group_at(const json_t *rows, size_t first, bool named)
 {
     struct group group = {.named = named};
     const char *head = text_of(json_array_get(rows, first), "id");
     for (size_t i = first; i < json_array_size(rows); i++, group.count++) {
         const json_t *row = json_array_get(rows, i);
+        const enum measure measure = measure_of(row);
         if (named && !same_group(head, text_of(row, "id")))
             break;
+        if (measure && group.measure && measure != group.measure)
+            break;
+        group.measure = measure ? measure : group.measure;
         group.longest = fmax(group.longest, fmax(time_of(row, "median"), time_of(row, "p75")));
         group.longest = fmax(group.longest, json_number_value(json_object_get(row, "lower_bound_ms")));
     }
@@ -115,6 +131,17 @@ static bool any_named(const json_t *rows)
         if (*rest_of(text_of(row, "id")))
             return true;
     return false;
+}
+
+/* What all bars are of; NOTHING: some are of times, others of accuracies. */
+static enum measure measure_of_all(const json_t *rows)
+{
+    bool seen[] = {false, false, false};
+    size_t index;
+    const json_t *row;
+    json_array_foreach(rows, index, row)
+        seen[measure_of(row)] = true;
+    return seen[TIME] && seen[ACCURACY] ? NOTHING : seen[ACCURACY] ? ACCURACY : TIME;
 }
 
 static void label(FILE *file, const json_t *row, const struct group *group, int y)
@@ -139,21 +166,23 @@ static void accuracy(FILE *file, const json_t *row)
 static void figures(FILE *file, const json_t *row, const struct group *group, int y)
 {
     const json_t *ratio = json_object_get(row, "ratio"), *limit = json_object_get(row, "fraction_of_limit");
+    const char *reason = text_of(row, "reason"), *comma = measure_of(row) || *reason ? ", " : "";
     fprintf(file, "<text x='%d' y='%d' class='v'>", LEFT + LENGTH + 12, y + 14);
-    if (json_is_object(json_object_get(row, "time_ms")))
+    if (measure_of(row) == TIME)
         fprintf(file, "%.4g ms", time_of(row, "median"));
-    else if (is_judged(row))
+    else if (measure_of(row) == ACCURACY)
         accuracy(file, row);
     else
-        result_escape(file, text_of(row, "reason"), LABEL);
+        result_escape(file, reason, LABEL);
     if (json_is_object(ratio)) {
         const char *against = text_of(ratio, "against");
         bool near = group->named && same_group(text_of(row, "id"), against) && *rest_of(against);
-        fprintf(file, ", %.3f x ", json_number_value(json_object_get(ratio, "median")));
+        fprintf(file, "%s%.3f x ", comma, json_number_value(json_object_get(ratio, "median")));
         result_escape(file, near ? rest_of(against) : against, LABEL);
+        comma = ", ";
     }
     if (json_is_number(limit))
-        fprintf(file, ", %.0f %% of limit", 100 * json_number_value(limit));
+        fprintf(file, "%s%.0f %% of limit", comma, 100 * json_number_value(limit));
     fputs("</text>\n", file);
 }
 
@@ -167,14 +196,14 @@ static void bar(FILE *file, const json_t *row, const struct group *group, int y)
     const json_t *bound = json_object_get(row, "lower_bound_ms");
     double scale = group->longest > 0 ? LENGTH / group->longest : 0;
     label(file, row, group, y);
-    if (json_is_object(json_object_get(row, "time_ms"))) {
+    if (measure_of(row) == TIME) {
         double low = LEFT + scale * time_of(row, "p25"), high = LEFT + scale * time_of(row, "p75");
         fprintf(file, "<rect x='%d' y='%d' width='%.1f' height='%d' fill='%s'/>", LEFT, y + 1,
                 scale * time_of(row, "median"), LINE - 5, marks[mark_of(row)].fill);
         if (high - low >= 1)
             fprintf(file, "<path d='M%.1f %dH%.1f' stroke='black'/>", low, y + LINE / 2 - 1, high);
     }
-    else if (is_judged(row))
+    else if (measure_of(row) == ACCURACY)
         fprintf(file, "<rect x='%d' y='%d' width='%.1f' height='%d' fill='%s'/>", LEFT, y + 1,
                 accuracy_end(row, "accuracy"), LINE - 5, marks[mark_of(row)].fill);
     if (json_is_number(bound))
@@ -207,12 +236,22 @@ static void legend(FILE *file, const json_t *rows)
     fputc('\n', file);
 }
 
+/* The group's name, and what its bars are of where `measured`. */
+static void heading(FILE *file, const char *id, const struct group *group, bool measured, int y)
+{
+    const char *measure = measured ? measures[group->measure] : "";
+    fprintf(file, "<text x='20' y='%d' font-weight='bold'>", y + 15);
+    result_escape(file, id, group->named ? group_of(id) : 0);
+    fprintf(file, "%s%s</text>\n", group->named && *measure ? ": " : "", measure);
+}
+
 static void draw(const json_t *root, FILE *file)
 {
     const json_t *rows = json_object_get(root, "rows"), *machine = json_object_get(root, "machine");
-    bool named = any_named(rows);
+    const enum measure measure = measure_of_all(rows);
+    const bool named = any_named(rows), headed = named || !measure;
     size_t count = json_array_size(rows), headings = 0;
-    for (size_t at = 0; named && at < count; at += group_at(rows, at, named).count)
+    for (size_t at = 0; headed && at < count; at += group_at(rows, at, named).count)
         headings++;
     fprintf(file,
             "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%zu' font-family='sans-serif' font-size='12'>\n"
@@ -220,7 +259,7 @@ static void draw(const json_t *root, FILE *file)
             "<text x='20' y='24' font-size='16'>",
             WIDTH, TOP + LINE * (count + headings) + 20 + (size_t)learning_height(root));
     result_escape(file, *text_of(root, "experiment") ? text_of(root, "experiment") : text_of(root, "command"), LABEL);
-    fputs(is_judged(json_array_get(rows, 0)) ? ": accuracy, more is better" : ": median time, less is better", file);
+    fprintf(file, "%s%s", measure ? ": " : "", measures[measure]);
     if (json_is_false(json_object_get(root, "ok")))
         fputs("; ended early", file);
     fputs("</text><text x='20' y='42' class='v'>", file);
@@ -231,11 +270,8 @@ static void draw(const json_t *root, FILE *file)
     int y = TOP;
     for (size_t at = 0; at < count;) {
         struct group group = group_at(rows, at, named);
-        if (named) {
-            const char *id = text_of(json_array_get(rows, at), "id");
-            fprintf(file, "<text x='20' y='%d' font-weight='bold'>", y + 15);
-            result_escape(file, id, group_of(id));
-            fputs("</text>\n", file);
+        if (headed) {
+            heading(file, text_of(json_array_get(rows, at), "id"), &group, !measure, y);
             y += LINE;
         }
         for (size_t i = 0; i < group.count; i++, y += LINE)
