@@ -131,6 +131,42 @@ def test_mixed_measures(cli):
     assert headings == ["median time, less is better", "accuracy, more is better"] and "a" in texts and "b" in texts, texts
 
 
+def test_damaged_training(cli):
+    """A loss that is none must not look like the best there is; a range beyond the largest number is still one."""
+    result = cli.result("run", "pathnet", "--repeat", 1)
+    train = {"steps": 4, "epochs": 0, "loss": ["NaN", None, 1e308, -1e308], "value": [0.5, None, "NaN"], "metric": "accuracy", "state_sha256": None}
+    table, root, _ = drawn(cli, {**result, "train": train, "notes": []})
+    cells = [line.split() for line in table.split("accuracy\n")[1].splitlines()[:4]]
+    assert [cells[0], cells[1], cells[2][2:], cells[3][2:]] == [["1", "-", "0.5000"], ["2", "-", "inf"], ["-"], ["-"]], cells
+    points = [point.split(",") for line in root.iter(f"{SVG}polyline") for point in line.get("points").split()]
+    heights = [float(y) for _, y in points]
+    assert len(heights) == 3 and heights[1] - heights[0] == 200, heights  # nan compares with nothing
+
+
+def test_damaged_rows(cli):
+    """Whatever a file says: no negative or endless bars, no half characters, no number that lost its last digits."""
+    result = cli.result("run", "pathnet", "--repeat", 1)
+    def row(name, median, **more):
+        time = {"median": median, "p25": median, "p75": median, "p99": median, "min": median}
+        return {**result["rows"][0], "id": name, "time_ms": time, "lower_bound_ms": None, "ratio": None, **more}
+    for times in ([-1, 3], [1e-320, 5e-324], [1e308, -1e308], [0, 0]):
+        _, root, _ = drawn(cli, {**result, "rows": [row(str(i), ms, lower_bound_ms=-ms) for i, ms in enumerate(times)]})
+        widths = [float(node.get("width")) for node in root.iter(f"{SVG}rect") if node.get("height") == "17"]
+        ticks = [float(re.match(r"M(\S+) ", node.get("d")).group(1)) for node in root.iter(f"{SVG}path")]
+        assert len(widths) == 2 and all(0 <= width <= 430 for width in widths), (times, widths)
+        assert all(330 <= tick <= 760 for tick in ticks[1:]), (times, ticks)  # behind the legend's
+    long = ["a" * odd + "\u00e4" * 2000 for odd in (0, 1)]  # one of both is cut within a character, however much room there is
+    for text in long:
+        table, _, texts = drawn(cli, {**result, "rows": [row(text, 1, reason=text)]})
+        assert "\u00e4" * 60 in table and "?" not in table and "\ufffd" not in table, table
+    _, _, texts = drawn(cli, {**result, "rows": [row("not\uffff\ufffea\ufffdcharacter", 1)]})
+    assert "not??a\ufffdcharacter" in texts, texts  # a picture that no browser opens
+    table, *_ = drawn(cli, {**result, "rows": [row("huge", 1e308, ratio={"against": "huge", "median": 1e308, "low": -1e308, "high": 1e308})]})
+    assert table.count(f"{1e308:.3f}") >= 3, "digits were lost"
+    table, *_ = drawn(cli, {**result, "plan": {}, "model": {"name": "m"}, "rows": [row("a", 1, gain={}, depth="x", backward_executors="x")]})
+    assert not re.search(r"arena|operations|0\.00 x|ahead|backward", table), table  # what is not there is not 0
+
+
 def test_pictures_of_stored_results(cli):
     """A picture that was drawn before its result was measured again shows numbers that are no longer there."""
     stored = cli.source / "docs" / "results"

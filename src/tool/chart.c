@@ -20,12 +20,24 @@ static const struct {
     const char *fill, *text;
 } marks[MARKS] = {{"#2f6f9f", "Graphi"}, {"#b9a5d6", "simulated"}, {"#b5b5b5", "peer"}};
 
+/* Bytes of a character that JSON may hold and XML may not: U+FFFE or U+FFFF. */
+static size_t no_character(const char *text)
+{
+    return strncmp(text, "\xef\xbf\xbe", 3) == 0 || strncmp(text, "\xef\xbf\xbf", 3) == 0 ? 3 : 0;
+}
+
 void result_escape(FILE *file, const char *text, size_t most)
 {
     size_t length = strnlen(text, most);
     while (text[length] && length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
         length--; /* not within a character of UTF-8 */
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 0; i < length; i++) {
+        const size_t none = no_character(text + i);
+        if (none) {
+            fputc('?', file);
+            i += none - 1;
+            continue;
+        }
         switch (text[i]) {
         case '<':
             fputs("&lt;", file);
@@ -39,6 +51,7 @@ void result_escape(FILE *file, const char *text, size_t most)
         default:
             fputc((unsigned char)text[i] < ' ' ? ' ' : text[i], file);
         }
+    }
 }
 
 static const char *text_of(const json_t *object, const char *key)
@@ -103,6 +116,12 @@ struct group {
     bool named;     /* false: rows that share nothing */
     enum measure measure;
 };
+
+/* Where a time ends on the group's scale: one below zero, which only a damaged result has, at its beginning. */
+static double time_end(const struct group *group, double ms)
+{
+    return group->longest > 0 ? LENGTH * fmin(1, fmax(0, ms / group->longest)) : 0;
+}
 
 /* The group that begins with row `first`. Where no id names a group all rows of one measure are one. */
 static struct group group_at(const json_t *rows, size_t first, bool named)
@@ -194,12 +213,11 @@ static void tick(FILE *file, double x, int y)
 static void bar(FILE *file, const json_t *row, const struct group *group, int y)
 {
     const json_t *bound = json_object_get(row, "lower_bound_ms");
-    double scale = group->longest > 0 ? LENGTH / group->longest : 0;
     label(file, row, group, y);
     if (measure_of(row) == TIME) {
-        double low = LEFT + scale * time_of(row, "p25"), high = LEFT + scale * time_of(row, "p75");
+        double low = LEFT + time_end(group, time_of(row, "p25")), high = LEFT + time_end(group, time_of(row, "p75"));
         fprintf(file, "<rect x='%d' y='%d' width='%.1f' height='%d' fill='%s'/>", LEFT, y + 1,
-                scale * time_of(row, "median"), LINE - 5, marks[mark_of(row)].fill);
+                time_end(group, time_of(row, "median")), LINE - 5, marks[mark_of(row)].fill);
         if (high - low >= 1)
             fprintf(file, "<path d='M%.1f %dH%.1f' stroke='black'/>", low, y + LINE / 2 - 1, high);
     }
@@ -207,7 +225,7 @@ static void bar(FILE *file, const json_t *row, const struct group *group, int y)
         fprintf(file, "<rect x='%d' y='%d' width='%.1f' height='%d' fill='%s'/>", LEFT, y + 1,
                 accuracy_end(row, "accuracy"), LINE - 5, marks[mark_of(row)].fill);
     if (json_is_number(bound))
-        tick(file, LEFT + scale * json_number_value(bound), y);
+        tick(file, LEFT + time_end(group, json_number_value(bound)), y);
     if (json_is_number(json_object_get(row, "paper_accuracy")))
         tick(file, LEFT + accuracy_end(row, "paper_accuracy"), y);
     figures(file, row, group, y);

@@ -30,6 +30,15 @@ static const char *missing_value(const json_t *root)
     return "inf";
 }
 
+/* `missing` where there is no number. */
+static void print_cell(FILE *out, int width, const json_t *value, const char *missing)
+{
+    if (json_is_number(value))
+        fprintf(out, " %*.4f", width, json_number_value(value));
+    else
+        fprintf(out, " %*s", width, missing);
+}
+
 void learning_print(const json_t *root, FILE *out)
 {
     const json_t *train = json_object_get(root, "train"), *value = json_object_get(train, "value");
@@ -40,11 +49,10 @@ void learning_print(const json_t *root, FILE *out)
     json_array_foreach(json_object_get(train, "loss"), i, item)
     {
         const json_t *metric = json_array_get(value, i);
-        fprintf(out, "%8zu %10.4f ", i + 1, json_number_value(item));
-        if (json_is_number(metric))
-            fprintf(out, "%12.4f\n", json_number_value(metric));
-        else
-            fprintf(out, "%12s\n", missing_value(root));
+        fprintf(out, "%8zu", i + 1);
+        print_cell(out, 10, item, "-");
+        print_cell(out, 12, metric, json_is_null(metric) ? missing_value(root) : "-");
+        fputc('\n', out);
     }
     if (state)
         fprintf(out, "state %s\n", state);
@@ -83,21 +91,27 @@ static void frame(FILE *file, const char *name, struct range range, size_t count
             count);
 }
 
+/* How far above the frame's lower edge, by halves: the range itself may be beyond the largest number. */
+static double height_of(double value, struct range range)
+{
+    const double half = range.high / 2 - range.low / 2;
+    return half > 0 ? HIGH * ((value / 2 - range.low / 2) / half) : 0;
+}
+
 /* A line through the values that are there, each a dot; where one is missing it goes on from the next. */
 static void line(FILE *file, const json_t *values, struct range range, int x, int y)
 {
     size_t i, count = json_array_size(values);
     double across = count > 1 ? (double)PANEL / (double)(count - 1) : 0;
-    double up = range.high > range.low ? HIGH / (range.high - range.low) : 0;
     json_t *item;
     const bool dots = count <= PANEL / 4; /* of more the dots would be a band */
     fputs("<polyline fill='none' stroke='#2f6f9f' stroke-width='2' points='", file);
     json_array_foreach(values, i, item) if (json_is_number(item))
-        fprintf(file, "%.1f,%.1f ", x + across * (double)i, y + HIGH - up * (json_number_value(item) - range.low));
+        fprintf(file, "%.1f,%.1f ", x + across * (double)i, y + HIGH - height_of(json_number_value(item), range));
     fputs("'/>\n", file);
     json_array_foreach(values, i, item) if (json_is_number(item) && dots)
         fprintf(file, "<circle cx='%.1f' cy='%.1f' r='3' fill='#2f6f9f'/>\n", x + across * (double)i,
-                y + HIGH - up * (json_number_value(item) - range.low));
+                y + HIGH - height_of(json_number_value(item), range));
 }
 
 static void panel(FILE *file, const json_t *values, const char *name, int x, int y)

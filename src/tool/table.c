@@ -47,9 +47,9 @@ static void cell_setting(const json_t *row, char *text, size_t size)
         snprintf(text, size, "%lldx%lld %s%s%s", (long long)json_integer_value(executors),
                  (long long)json_integer_value(width), policy ? policy : "", driver ? " " : "", driver ? driver : "");
     const json_t *backward = json_object_get(row, "backward_executors"), *depth = json_object_get(row, "depth");
-    if (backward)
+    if (json_is_integer(backward))
         snprintf(text + strlen(text), size - strlen(text), ", %lld backward", (long long)json_integer_value(backward));
-    if (depth)
+    if (json_is_integer(depth))
         snprintf(text + strlen(text), size - strlen(text), ", %lld ahead", (long long)json_integer_value(depth));
     if (json_is_true(json_object_get(row, "light")))
         snprintf(text + strlen(text), size - strlen(text), ", light");
@@ -131,12 +131,13 @@ static void cell_memory(const json_t *row, char *text, size_t size)
 /* What of the gain over a peer comes from where: factors, whose product is the ratio. */
 static void cell_gain(const json_t *row, char *text, size_t size)
 {
-    const json_t *gain = json_object_get(row, "gain");
+    const json_t *gain = json_object_get(row, "gain"), *kernels = json_object_get(gain, "kernels");
+    const json_t *interference = json_object_get(gain, "interference");
+    const json_t *scheduling = json_object_get(gain, "scheduling");
     *text = 0;
-    if (json_is_object(gain))
-        snprintf(text, size, "%.2f x %.2f x %.2f", json_number_value(json_object_get(gain, "kernels")),
-                 json_number_value(json_object_get(gain, "interference")),
-                 json_number_value(json_object_get(gain, "scheduling")));
+    if (json_is_number(kernels) && json_is_number(interference) && json_is_number(scheduling))
+        snprintf(text, size, "%.2f x %.2f x %.2f", json_number_value(kernels), json_number_value(interference),
+                 json_number_value(scheduling));
 }
 
 /* Of a performance model, with what a paper reports. */
@@ -172,7 +173,16 @@ static const struct column columns[] = {
     {"kernels x no interference x scheduling", cell_gain, true},
     {"accuracy", cell_accuracy, false}, {"R2", cell_r2, false},       {"", cell_status, true},
 };
-enum { COLUMNS = sizeof columns / sizeof *columns, CELL = 160 };
+enum { COLUMNS = sizeof columns / sizeof *columns, CELL = 1024 }; /* three numbers of any size: none loses digits */
+
+/* A text that the cell has no room for ends with the last character that is whole. */
+static void fill(const struct column *column, const json_t *row, char *cell)
+{
+    column->cell(row, cell, CELL);
+    while (*cell && utf8_bytes(cell))
+        cell += utf8_bytes(cell);
+    *cell = 0;
+}
 
 static void print_row(FILE *out, const json_t *row, const int *widths)
 {
@@ -182,7 +192,7 @@ static void print_row(FILE *out, const json_t *row, const int *widths)
             continue;
         snprintf(cell, sizeof cell, "%s", columns[c].heading);
         if (row)
-            columns[c].cell(row, cell, sizeof cell);
+            fill(&columns[c], row, cell);
         fprintf(out, columns[c].left ? "%-*s  " : "%*s  ", widths[c], cell);
     }
     fputc('\n', out);
@@ -196,7 +206,7 @@ static void print_rows(const json_t *rows, FILE *out)
     json_t *row;
     json_array_foreach(rows, index, row) for (int c = 0; c < COLUMNS; c++)
     {
-        columns[c].cell(row, cell, sizeof cell);
+        fill(&columns[c], row, cell);
         int length = (int)strlen(cell);
         widths[c] = length > widths[c] ? length : widths[c];
     }
@@ -224,17 +234,21 @@ static void print_model(const json_t *model, FILE *out)
     print_count(model, "units", out);
     print_count(model, "steps", out);
     print_count(model, "batch", out);
-    fprintf(out, ", %lld operations\n", (long long)json_integer_value(json_object_get(model, "nodes")));
+    if (json_is_integer(json_object_get(model, "nodes")))
+        fprintf(out, ", %lld operations", (long long)json_integer_value(json_object_get(model, "nodes")));
+    fputc('\n', out);
 }
 
 static void print_plan(const json_t *plan, FILE *out)
 {
-    double arena = json_number_value(json_object_get(plan, "arena_bytes"));
-    double live = json_number_value(json_object_get(plan, "live_maximum_bytes"));
-    fprintf(out, "arena %.1f MB", arena / 1e6);
+    const json_t *arena = json_object_get(plan, "arena_bytes"), *compiled = json_object_get(plan, "compile_ms");
+    const double live = json_number_value(json_object_get(plan, "live_maximum_bytes"));
+    if (!json_is_number(arena) || !json_is_number(compiled)) /* a damaged result */
+        return;
+    fprintf(out, "arena %.1f MB", json_number_value(arena) / 1e6);
     if (live > 0)
-        fprintf(out, " (%.2f of the live maximum)", arena / live);
-    fprintf(out, ", compiled in %.0f ms", json_number_value(json_object_get(plan, "compile_ms")));
+        fprintf(out, " (%.2f of the live maximum)", json_number_value(arena) / live);
+    fprintf(out, ", compiled in %.0f ms", json_number_value(compiled));
     const char *isa = json_string_value(json_object_get(plan, "isa"));
     const char *precision = json_string_value(json_object_get(plan, "precision"));
     if (isa && precision) /* not of older results */
