@@ -62,7 +62,7 @@ def attribute(dom, name):
     return found.group(1)
 
 
-def check_page(folder, page, words):
+def check_page(folder, page, words, joined=False):
     text = page.read_text()
     assert not re.search(r'(src|href)\s*=|https?://|import\s*\(|fetch\s*\(', text), "the page asks for something outside itself"
     probed = folder / "probed.html"
@@ -76,6 +76,15 @@ def check_page(folder, page, words):
     for name in ("zoomed", "panned", "restored", "dimmed"):
         assert attribute(dom, name) == "yes", f"not {name}"
     assert dom.count("<table") == 3 and "nothing ready" in dom and "in its team" in dom
+    check_lanes(dom, joined)
+
+
+def check_lanes(dom, joined):
+    """Of each lane the four causes make all of the step, and where somebody joined, leaders waited."""
+    rows = [re.findall(r"<td>([^<]*)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", dom.split("<table")[1])][1:]
+    for name, *causes, _ in rows:
+        assert abs(sum(float(cause.removesuffix(" %")) for cause in causes if cause != "–") - 100) < 0.25, (name, causes)
+    assert not joined or float(rows[-1][4].removesuffix(" %")) > 0, rows[-1]
 
 
 def check_trace(path, executions):
@@ -115,10 +124,11 @@ def main():
         for prefix, executions, said, words in (
                 ("run", 3, ("@0x", "mean of 3 executions", "deviation"), ["run", "pathnet", "--repeat", "3"]),
                 ("simulated", 0, (), ["simulate", "googlenet", "--machine", str(machine), "--executors", "8", "--width", "8"]),
+                ("joined", 0, (), ["simulate", "googlenet", "--machine", str(machine), "--executors", "16", "--width", "1", "--join", "on"]),
                 # Teams of workers that are no neighbours, or not the leader's: on other lanes they would overlap.
                 ("teams", 0, (), ["simulate", "lstm", "--machine", str(machine), "--cores", "8", "--policy", "malleable"])):
             subprocess.run([build / "graphi", *words, "--timeline", folder / prefix], check=True, capture_output=True, env=environment)
-            check_page(folder, folder / f"{prefix}.html", said)
+            check_page(folder, folder / f"{prefix}.html", said, joined=prefix == "joined")
             check_trace(folder / f"{prefix}.json", executions)
         assert "simulated" in (folder / "simulated.html").read_text()
         chromium(folder, folder / "run.html", f"--screenshot={build / 'timeline.png'}")
