@@ -3,8 +3,11 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "engine/plan.h"
+#include "graphi/ops.h"
 #include "graphi/simulate.h"
+#include "machine/machine.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -155,6 +158,65 @@ static void bounds_are_of_the_time_that_passes(void **state)
     graphi_graph_destroy(g);
 }
 
+/* Delays of so many ns, one after the other or all side by side. */
+static graphi_graph *delays(int count, bool chained, int64_t ns)
+{
+    graphi_graph *g;
+    graphi_value y = GRAPHI_NONE;
+    check_ok(graphi_graph_create(&g));
+    for (int i = 0; i < count; i++) {
+        char name[16];
+        y = graphi_delay(g, chained && i, &y, ns);
+        snprintf(name, sizeof name, "%d", i);
+        graphi_output(g, name, y);
+    }
+    return g;
+}
+
+/* A delay was a nanosecond longer than asked for, and the longest ones were cut in silence. */
+static void delays_take_what_was_asked_for(void **state)
+{
+    static const int64_t ns[] = {1, 1000, INT64_C(100000000000000)};
+    graphi_plan *plan = NULL;
+    for (size_t i = 0; i < sizeof ns / sizeof *ns; i++) {
+        graphi_graph *g = delays(3, true, ns[i]);
+        check_ok(graphi_plan_create(g, phi, NULL, &plan));
+        if (fabs(plan->critical_path_ns - 3 * (double)ns[i]) > 1e-3)
+            fail_msg("found %.9g ns of three delays of %lld, expected their sum", plan->critical_path_ns,
+                     (long long)ns[i]);
+        graphi_plan_destroy(plan);
+        graphi_graph_destroy(g);
+    }
+    graphi_graph *g = delays(1, true, ns[2] + 1);
+    plan = NULL;
+    assert_int_equal(graphi_plan_create(g, phi, NULL, &plan), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "expected 0 to 100000000000000"));
+    assert_null(plan);
+    graphi_graph_destroy(g);
+}
+
+/* What a setting has for a backward pass that there is not changed the executors of the forward one; and the way of a
+ * message was no part of what scheduling took. */
+static void settings_do_what_they_say(void **state)
+{
+    graphi_graph *g = delays(40, false, 20000);
+    graphi_setting setting = {.executors = 3, .width = 4, .light = 1, .driver = GRAPHI_DRIVER_COMBINING};
+    graphi_plan *plan, *other;
+    graphi_simulation one, two;
+    check_ok(graphi_plan_create(g, phi, &(graphi_plan_options){.setting = setting}, &plan));
+    setting.backward_executors = 4;
+    check_ok(graphi_plan_create(g, phi, &(graphi_plan_options){.setting = setting}, &other));
+    assert_int_equal(other->setting.backward_executors, 0);
+    assert_int_equal(other->setting.light, 1);
+    check_ok(graphi_plan_simulate(plan, NULL, &one));
+    check_ok(graphi_plan_simulate(other, NULL, &two));
+    assert_true(one.makespan_ms == two.makespan_ms && one.decisions == two.decisions);
+    assert_true(phi->wake_ns > 0 && one.scheduling_ms * 1e6 >= 3 * phi->wake_ns + 40 * phi->schedule_ns);
+    graphi_plan_destroy(other);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -162,6 +224,8 @@ int main(void)
         cmocka_unit_test(a_plan_is_changed_at_once),
         cmocka_unit_test(simulations_take_all_options),
         cmocka_unit_test(bounds_are_of_the_time_that_passes),
+        cmocka_unit_test(delays_take_what_was_asked_for),
+        cmocka_unit_test(settings_do_what_they_say),
     };
     return cmocka_run_group_tests(tests, open_machines, close_machines);
 }

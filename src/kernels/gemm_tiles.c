@@ -222,7 +222,7 @@ static void multiply_row(const struct gemm *g, const struct kernel_call *call, c
     const int64_t total = total_steps(g, call);
     for (int pair = 0; g->pack_late && pair < g->pair_count; pair++)
         gemm_pack_panel(g, call, t->batch, t->col, pair,
-                   (char *)call->workspace + g->pair[pair].b_at + (size_t)t->slot * g->batch.b.bytes);
+                        (char *)call->workspace + g->pair[pair].b_at + (size_t)t->slot * g->batch.b.bytes);
     if (g->near_a)
         copy_near(g, call, t, 0, 0, least(g->steps, total));
     for (int64_t from = 0; from == 0 || from < total; from += g->steps)
