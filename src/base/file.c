@@ -221,7 +221,7 @@ static bool is_named(int fd, const char *name)
 
 static graphi_status lock_wait(const char *path, struct file_lock *lock)
 {
-    struct file_lock own = *lock;
+    struct file_lock own = {.cancelled = lock->cancelled};
     enum { TRIES = 1000, HOLDERS = 1000 };
     int holders = 0;
     char followed[4096]; /* one lock, by whatever name the file is called */
