@@ -86,6 +86,7 @@ void NAME(micro_pairs)(const struct micro_call *call)
 #include <immintrin.h>
 
 #if defined(ISA_IS_avx2)
+#include "kernels/isa/micro_avx2.h"
 enum { LANES = 8, VECTORS = 2, FLAT_ROWS = 3, MOST_VECTORS = 8, STEPS_A_TURN = 8 };
 typedef __m256 vector;
 typedef __m256i vector_mask;
@@ -230,16 +231,13 @@ INLINE void multiply_step(vector (*sum)[MOST_VECTORS], const char *const *a, int
     }
 }
 
-/* One block of `mr` x `nv` vectors, the last one of `lanes` lanes (`whole`: it is full). mr, nv, whole, pairs and asks
- * are constants where it is inlined. */
-INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int lanes, int mr, int nv, bool whole,
-                  bool pairs, enum asks asks, const struct asked *asked)
+/* What the sums of a block begin with, to registers. */
+INLINE void begin_sums(const struct micro_call *call, int64_t row, int64_t col, vector (*sum)[MOST_VECTORS],
+                       vector_mask mask, const struct shape shape)
 {
-    const struct shape shape = {mr, nv, whole, pairs};
-    const vector_mask mask = first_lanes(lanes);
-    const int64_t count = call->count;
-    vector sum[8][MOST_VECTORS];
-    struct result result = result_at(call, row, col);
+    const int mr = shape.mr, nv = shape.nv;
+    const bool whole = shape.whole;
+    const struct result result = result_at(call, row, col);
     if (call->accumulate) {
 #pragma GCC unroll 8
         for (int r = 0; r < mr; r++) {
@@ -254,12 +252,44 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
             const float *c = result_row(&result, r);
 #pragma GCC unroll 8
             for (int v = 0; v < nv; v++) {
-                __builtin_prefetch(c + v * LANES, 1);
+                if (v * LANES * sizeof(float) % LINE == 0)
+                    __builtin_prefetch(c + v * LANES, 1);
                 sum[r][v] = SET1(0.0f);
             }
         }
     }
+}
 
+/* And the sums, from there. */
+INLINE void end_sums(const struct micro_call *call, int64_t row, int64_t col, vector (*sum)[MOST_VECTORS],
+                     vector_mask mask, const struct shape shape)
+{
+    const int mr = shape.mr, nv = shape.nv;
+    const bool whole = shape.whole;
+    const struct result result = result_at(call, row, col);
+#pragma GCC unroll 8
+    for (int r = 0; r < mr; r++) {
+        float *c = result_row(&result, r);
+#pragma GCC unroll 8
+        for (int v = 0; v < nv; v++) {
+            if (v == nv - 1 && !whole)
+                STORE_PART(c + v * LANES, mask, sum[r][v]);
+            else
+                STORE(c + v * LANES, sum[r][v]);
+        }
+    }
+}
+
+/* One block of `shape`, its last vector of `lanes` lanes. The shape and what it asks for are constants where it is
+ * inlined. */
+INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int lanes, const struct shape shape,
+                  enum asks asks, const struct asked *asked)
+{
+    const int mr = shape.mr, nv = shape.nv;
+    const vector_mask mask = first_lanes(lanes);
+    const int64_t count = call->count;
+    vector sum[8][MOST_VECTORS];
+    begin_sums(call, row, col, sum, mask, shape);
     for (int64_t i = 0; i < count; i++) {
         FRESH(call);
         FRESH(row);
@@ -322,22 +352,11 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
             b += ldb;
         }
     }
-
-    result = result_at(call, row, col);
-#pragma GCC unroll 8
-    for (int r = 0; r < mr; r++) {
-        float *c = result_row(&result, r);
-#pragma GCC unroll 8
-        for (int v = 0; v < nv; v++) {
-            if (v == nv - 1 && !whole)
-                STORE_PART(c + v * LANES, mask, sum[r][v]);
-            else
-                STORE(c + v * LANES, sum[r][v]);
-        }
-    }
+    end_sums(call, row, col, sum, mask, shape);
 }
 
-typedef void (*block_function)(const struct micro_call *call, int row, int col, int lanes, const struct asked *asked);
+typedef void (*block_function)(const struct micro_call *call, int row, int blocks, int col, int lanes,
+                               struct asked *asked);
 
 /* Every block there is: B(asks, pairs, rows, vectors). More rows where fewer vectors leave registers free. */
 #if defined(ISA_IS_avx2)
@@ -368,13 +387,14 @@ static const int max_rows[MOST_VECTORS + 1] = {0, 8, 8, 8, 6};
 #endif
 
 #define DEFINE(asks, p, mr, nv)                                                                                        \
-    static void block_##asks##_##p##_##mr##_##nv(const struct micro_call *call, int row, int col, int lanes,           \
-                                                 const struct asked *asked)                                            \
+    static void block_##asks##_##p##_##mr##_##nv(const struct micro_call *call, int row, int blocks, int col,          \
+                                                 int lanes, struct asked *asked)                                       \
     {                                                                                                                  \
-        if (lanes == LANES)                                                                                            \
-            block(call, row, col, lanes, mr, nv, true, p, asks, asked);                                                \
-        else                                                                                                           \
-            block(call, row, col, lanes, mr, nv, false, p, asks, asked);                                               \
+        for (; blocks > 0; blocks--, row += mr, asked->part++)                                                         \
+            if (lanes == LANES)                                                                                        \
+                block(call, row, col, lanes, (struct shape){mr, nv, true, p}, asks, asked);                            \
+            else                                                                                                       \
+                block(call, row, col, lanes, (struct shape){mr, nv, false, p}, asks, asked);                           \
     }
 ALL(DEFINE)
 
@@ -411,43 +431,47 @@ static struct far *far_of(const struct micro_call *call, int width, struct far *
     return call->count && call->k[0] >= SPACED_STEPS ? far : NULL;
 }
 
-static enum asks asks_far(struct far *far, struct asked *asked)
+static int asks_far(struct far *far, int left, enum asks *asks, struct asked *asked)
 {
     const int line = far->block / far->parts, part = far->block % far->parts, line_of_b = line - far->lines_of_a;
-    far->block++;
-    if (line_of_b >= far->lines_of_b)
-        return NOTHING;
-    *asked = line_of_b < 0 ? (struct asked){far->call->soon_a, line * LINE, far->stride_a, part, far->parts}
-                           : (struct asked){far->call->soon_b, line_of_b * LINE, far->stride_b, part, far->parts};
-    return SPACED;
+    *asks = line_of_b >= far->lines_of_b ? NOTHING : SPACED;
+    if (*asks == SPACED)
+        *asked = line_of_b < 0 ? (struct asked){far->call->soon_a, line * LINE, far->stride_a, part, far->parts}
+                               : (struct asked){far->call->soon_b, line_of_b * LINE, far->stride_b, part, far->parts};
+    const int alike = *asks == SPACED ? (int)least(left, far->parts - part) : left;
+    far->block += alike;
+    return alike;
 }
 
-/* What the block of this number in the column from `col` on asks for, behind which come `left - 1` more. SPACED are
- * the lines of B that the next column reads, of this call or the next one, into level 1, where A, which passes once a
- * column, would push them out again if they came early: the last ASKERS blocks share them. With soon_all the first ones
- * share what soon_b has in this column. */
-static enum asks asks(const struct micro_call *call, struct far *far, int col, int vectors, int number, int left,
-                      struct asked *asked)
+/* What the block of this number in the column from `col` on asks for, behind which come `left - 1` more; returns for
+ * how many of them that holds. SPACED are the lines of B that the next column reads, of this call or the next one, into
+ * level 1, where A, which passes once a column, would push them out again if they came early: the last ASKERS blocks
+ * share them. With soon_all the first ones share what soon_b has in this column. */
+static int asks_alike(const struct micro_call *call, struct far *far, int col, int vectors, int number, int left,
+                      enum asks *asks, struct asked *asked)
 {
-    if (call->m == 1) /* a panel is read as it lies there, which hardware follows */
-        return call->ldb <= PANEL_MAX ? NOTHING : EVERY_STEP;
+    const bool panel = call->ldb <= PANEL_MAX;
+    if (call->m == 1) { /* a panel is read as it lies there, which hardware follows */
+        *asks = panel ? NOTHING : EVERY_STEP;
+        return left;
+    }
     if (far)
-        return asks_far(far, asked);
-    const bool asks_a = call->soon_a && number < call->m * 4 / LINE;
-    if (number + left >= ASKERS && call->soon_b && !call->soon_a && call->ldb <= PANEL_MAX &&
-        call->k[0] >= SPACED_STEPS) {
-        const int beside = col + vectors * LANES;
-        const bool late = left <= ASKERS, here = beside < call->n || call->soon_all;
-        if (late)
-            *asked = (struct asked){here ? call->b : call->soon_b, here ? 4 * beside : 0, 4 * call->ldb, ASKERS - left,
-                                    ASKERS};
+        return asks_far(far, left, asks, asked);
+    if (number + left >= ASKERS && call->soon_b && !call->soon_a && panel && call->k[0] >= SPACED_STEPS) {
+        const int beside = col + vectors * LANES, early = call->soon_all ? ASKERS : 0, late = left - ASKERS;
+        const bool here = beside < call->n || call->soon_all;
+        if (late <= 0)
+            *asked = (struct asked){here ? call->b : call->soon_b, here ? 4 * beside : 0, 4 * call->ldb, -late, ASKERS};
         else
             *asked = (struct asked){call->soon_b, 4 * col, 4 * call->ldb, number, ASKERS};
-        return late || (call->soon_all && number < ASKERS) ? SPACED : NOTHING;
+        *asks = late <= 0 || number < early ? SPACED : NOTHING;
+        return late <= 0 ? left : number < early ? (int)least(early - number, late) : late;
     }
-    if (call->ldb > PANEL_MAX || asks_a || (call->soon_b && number < vectors * (int)sizeof(vector) / LINE))
-        return EVERY_STEP;
-    return NOTHING;
+    const int lines_a = call->soon_a ? call->m * 4 / LINE : 0;
+    const int lines_b = call->soon_b ? vectors * (int)sizeof(vector) / LINE : 0;
+    const int asking = panel ? (int)most(lines_a, lines_b) : number + left;
+    *asks = number < asking ? EVERY_STEP : NOTHING;
+    return number < asking ? (int)least(asking - number, left) : left;
 }
 #else
 static struct far *far_of(const struct micro_call *call, int width, struct far *far)
@@ -456,28 +480,51 @@ static struct far *far_of(const struct micro_call *call, int width, struct far *
     return NULL;
 }
 
-static enum asks asks(const struct micro_call *call, struct far *far, int col, int vectors, int number, int left,
-                      struct asked *asked)
+static int asks_alike(const struct micro_call *call, struct far *far, int col, int vectors, int number, int left,
+                      enum asks *asks, struct asked *asked)
 {
-    (void)call, (void)far, (void)col, (void)vectors, (void)number, (void)left, (void)asked;
-    return EVERY_STEP;
+    (void)call, (void)far, (void)col, (void)vectors, (void)number, (void)asked;
+    *asks = EVERY_STEP;
+    return left;
 }
 #endif
 
 enum { WIDTH = VECTORS * LANES };
 
+/* Rows of a call in `parts` blocks: `of_few` of `few` rows, and below them others of one more. */
+struct heights {
+    int parts, few, of_few;
+};
+
+static struct heights heights_of(int rows, int vectors)
+{
+    const int parts = blocks_below(rows, vectors);
+    return parts ? (struct heights){parts, rows / parts, parts - rows % parts} : (struct heights){0};
+}
+
+/* How many of `left` blocks from `part` on are as high as that. */
+static int as_high(const struct heights *heights, int part, int left)
+{
+    return part < heights->of_few ? (int)least(left, heights->of_few - part) : left;
+}
+
 /* Blocks of `width` columns from `col` on, below each other. far: what they share, or NULL. */
 static void column(const struct micro_call *call, int col, int width, bool pairs, struct far *far)
 {
     const int vectors = (width + LANES - 1) / LANES, lanes = width - (vectors - 1) * LANES;
-    int parts = blocks_below(call->m, vectors);
-    for (int part = 0, row = 0; part < parts; part++) {
-        int rows = (call->m - row) / (parts - part);
-        struct asked asked;
-        enum asks way = asks(call, far, col, vectors, part, parts - part, &asked);
-        assert(blocks[way][pairs][vectors][rows]);
-        blocks[way][pairs][vectors][rows](call, row, col, lanes, &asked);
-        row += rows;
+    const struct heights heights = heights_of(call->m, vectors);
+    for (int part = 0, row = 0; part < heights.parts;) {
+        struct asked asked = {0};
+        enum asks way;
+        int left = asks_alike(call, far, col, vectors, part, heights.parts - part, &way, &asked);
+        while (left > 0) {
+            const int rows = heights.few + (part >= heights.of_few), alike = as_high(&heights, part, left);
+            assert(blocks[way][pairs][vectors][rows]);
+            blocks[way][pairs][vectors][rows](call, row, alike, col, lanes, &asked);
+            part += alike;
+            left -= alike;
+            row += rows * alike;
+        }
     }
 }
 
@@ -493,10 +540,74 @@ static int width_of(const struct micro_call *call)
 #endif
 }
 
+#if defined(ISA_IS_avx2)
+/* Are all blocks of whole columns among block_runs? */
+static bool in_runs(const struct micro_call *call, bool pairs, int width, const struct far *far)
+{
+    if (pairs || width != WIDTH || !call->count || call->ldb > PANEL_MAX ||
+        heights_of(call->m, VECTORS).few < RUN_ROWS_MIN)
+        return false;
+    return far ? far->parts == ASKERS || !(far->lines_of_a + far->lines_of_b)
+               : !call->soon_a && (!call->soon_b || call->k[0] >= SPACED_STEPS);
+}
+
+/* All whole columns; returns where they end. */
+static int run_columns(const struct micro_call *call, struct far *far)
+{
+    const struct heights heights = heights_of(call->m, VECTORS);
+    const int64_t a = 4 * call->row_stride, c = 4 * call->ldc;
+    const int64_t along_a[] = {0, a, 2 * a, 3 * a, 4 * a, 5 * a}, along_c[] = {0, c, 2 * c, 3 * c, 4 * c, 5 * c};
+    const int64_t *of_a = call->row_offset, *of_c = call->result_offset;
+    struct block_run run = {
+        .a = {.stride = of_a ? 0 : a, .offset_stride = of_a ? sizeof *of_a : 0},
+        .c = {.stride = of_c ? 0 : c, .offset_stride = of_c ? sizeof *of_c : 0},
+        .segment_a = call->a, .segment_b = call->b, .steps = call->k, .segments = call->count,
+        .step = 4 * call->step_stride, .line = 4 * call->ldb, .accumulate = call->accumulate};
+    int col = 0;
+    for (; col + WIDTH <= call->n; col += WIDTH) {
+        run.col = 4 * col;
+        run.a.begin = 0;
+        run.a.offset = of_a ? of_a : along_a;
+        run.c.begin = (int64_t)(call->c + col);
+        run.c.offset = of_c ? of_c : along_c;
+        for (int part = 0; part < heights.parts;) {
+            struct asked asked;
+            enum asks way;
+            int left = asks_alike(call, far, col, VECTORS, part, heights.parts - part, &way, &asked);
+            if (way == SPACED) {
+                run.soon = asked.soon;
+                run.soon_offset = asked.offset;
+                run.soon_stride = asked.stride;
+                run.part = asked.part;
+            }
+            while (left > 0) {
+                const int rows = heights.few + (part >= heights.of_few);
+                run.blocks = as_high(&heights, part, left);
+                part += (int)run.blocks;
+                left -= (int)run.blocks;
+                block_runs[way == SPACED][rows - RUN_ROWS_MIN](&run);
+            }
+        }
+    }
+    return col;
+}
+#else
+#define in_runs(call, pairs, width, far) false
+#define run_columns(call, far) 0
+#endif
+
 /* Does every step of a block find what it asks for as far on as its own A? */
 static bool steps_alike(const struct micro_call *call)
 {
     return !call->soon_stride || call->soon_stride == call->step_stride;
+}
+
+/* far: what the columns share, or NULL. */
+static void columns_of(const struct micro_call *call, int width, bool pairs, struct far *far)
+{
+    int col = in_runs(call, pairs, width, far) ? run_columns(call, far) : 0;
+    for (; col < call->n; col += width)
+        column(call, col, (int)least(call->n - col, width), pairs, far);
 }
 
 static void columns(const struct micro_call *call, bool pairs)
@@ -509,8 +620,7 @@ static void columns(const struct micro_call *call, bool pairs)
         other.soon_a = NULL;
         call = &other;
     }
-    for (int col = 0; col < call->n; col += width)
-        column(call, col, (int)least(call->n - col, width), pairs, far);
+    columns_of(call, width, pairs, far);
 }
 
 #if defined(ISA_IS_avx2)
@@ -605,10 +715,10 @@ static void copied_columns(const struct micro_call *call, bool pairs)
     if (!far && !steps_alike(call))
         near.soon_a = NULL;
     for (int col = 0; col < call->n; col += WIDTH) {
-        const int width = (int)least(call->n - col, WIDTH);
-        copy_column(call, col, width, lines, !far);
+        near.n = (int)least(call->n - col, WIDTH);
+        copy_column(call, col, near.n, lines, !far);
         near.c = call->c + col;
-        column(&near, 0, width, pairs, far);
+        columns_of(&near, WIDTH, pairs, far);
         near.soon_a = NULL; /* it was asked for in the first column */
     }
 }
