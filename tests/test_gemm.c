@@ -629,6 +629,59 @@ static void calls_of_any_size(void **state)
     mem_free(b);
 }
 
+/* Whole columns of panels may take another way than parts of one, in assembler: to the bit the same, wherever rows lie,
+ * whatever is asked for. Nothing beside the tile is written. */
+static void columns_and_their_parts_are_alike(void **state)
+{
+    (void)state;
+    enum { ROWS = 70, SEGMENTS = 5, STEPS = 140, OPERAND = 1 << 16, LD = 80, ROOM = (ROWS + 1) * LD };
+    static float a[OPERAND], b[OPERAND], whole[ROOM], parts[ROOM];
+    for (int i = 0; i < OPERAND; i++) {
+        a[i] = (float)random_below(1000) / 500 - 1;
+        b[i] = (float)random_below(1000) / 500 - 1;
+    }
+    for (int trial = 0; trial < 3000; trial++) {
+        static const int64_t steps_apart[] = {1, 80, 3};
+        const void *as[SEGMENTS], *bs[SEGMENTS], *part_bs[SEGMENTS];
+        int32_t ks[SEGMENTS];
+        int64_t rows_a[ROWS], rows_c[ROWS];
+        for (int i = 0; i < SEGMENTS; i++) {
+            as[i] = a + random_below(1000);
+            bs[i] = b + random_below(1000);
+            ks[i] = (int32_t)random_below(random_below(4) ? STEPS : 20);
+        }
+        for (int row = 0; row < ROWS; row++) {
+            rows_a[row] = 4 * random_below(3000);
+            rows_c[row] = 4 * ((ROWS - 1 - row) * LD + random_below(LD - PANEL_MAX));
+        }
+        struct micro_call call = {.m = 1 + (int)random_below(ROWS), .n = 1 + (int)random_below(PANEL_MAX),
+                                  .count = random_below(SEGMENTS + 1), .a = as, .b = bs, .k = ks, .row_stride = 97,
+                                  .step_stride = steps_apart[random_below(3)], .ldc = LD, .c = whole};
+        call.n = random_below(2) ? PANEL_MAX : call.n;
+        call.ldb = random_below(3) ? PANEL_MAX : call.n + random_below(40);
+        call.row_offset = random_below(2) ? rows_a : NULL;
+        call.result_offset = random_below(2) ? rows_c : NULL;
+        call.accumulate = random_below(2);
+        call.soon_a = random_below(4) ? NULL : as;
+        call.soon_b = random_below(2) ? bs : NULL;
+        call.soon_all = random_below(2);
+        for (int i = 0; i < ROOM; i++)
+            whole[i] = parts[i] = (float)i;
+        micro_kernel(least(isa_detect(), ISA_AVX2), false)(&call);
+        for (int col = 0; col < call.n; col += 15) { /* fewer columns than two vectors */
+            struct micro_call part = call;
+            for (int i = 0; i < SEGMENTS; i++)
+                part_bs[i] = (const float *)bs[i] + col;
+            part.n = (int)least(call.n - col, 15);
+            part.b = part_bs;
+            part.soon_a = part.soon_b = NULL;
+            part.c = parts + col;
+            micro_kernel(least(isa_detect(), ISA_AVX2), false)(&part);
+        }
+        assert_memory_equal(whole, parts, sizeof whole);
+    }
+}
+
 /* Every instruction set rounds alike, in blocks and after them, numbers below the normal ones and NaN among others:
  * their own instruction takes such for zero. */
 static void pairs_round_alike(void **state)
@@ -670,7 +723,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs_round_alike),    cmocka_unit_test(hints_go_on_with_the_sum),
-        cmocka_unit_test(calls_of_any_size),    cmocka_unit_test(random_products),
+        cmocka_unit_test(calls_of_any_size),    cmocka_unit_test(columns_and_their_parts_are_alike),
+        cmocka_unit_test(random_products),
         cmocka_unit_test(accumulates_in_place), cmocka_unit_test(special_values),
         cmocka_unit_test(a_sum_goes_on_in_another_product),
         cmocka_unit_test(special_values_of_pairs),

@@ -5,9 +5,9 @@
  * 4 vectors of B, broadcasts of A), 6 x 16 with AVX2, or 1 x 64 to 4 x 24 where rows are few. One block runs over all
  * segments before the next begins, so a tile should have few enough steps that its part of B stays in the level-2
  * cache. Rows are shared out evenly among blocks: 64 rows are 9 blocks of 6 and 2 of 5. With AVX2, whose blocks are
- * narrow, lines of B that would not stay in the level-1 cache are copied side by side first. The plain form is the
- * oracle: three loops. Called from any thread, with up to 40 KB of its stack; usual tile 64 x 64 with a hundred to a
- * thousand steps. */
+ * narrow, lines of B that would not stay in the level-1 cache are copied side by side first, and most blocks are in
+ * assembler (isa/micro_avx2.h). The plain form is the oracle: three loops. Called from any thread, with up to 40 KB of
+ * its stack; usual tile 64 x 64 with a hundred to a thousand steps. */
 #include "kernels/micro.h"
 
 #include <assert.h>
@@ -355,8 +355,7 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
     end_sums(call, row, col, sum, mask, shape);
 }
 
-typedef void (*block_function)(const struct micro_call *call, int row, int blocks, int col, int lanes,
-                               struct asked *asked);
+typedef void (*block_function)(const struct micro_call *call, int row, int col, int lanes, const struct asked *asked);
 
 /* Every block there is: B(asks, pairs, rows, vectors). More rows where fewer vectors leave registers free. */
 #if defined(ISA_IS_avx2)
@@ -371,7 +370,7 @@ typedef void (*block_function)(const struct micro_call *call, int row, int block
 #define BLOCKS(B, a, p) ONE_ROW(B, a, p) ROWS(B, a, p)
 /* Not EVERY_STEP where there is nothing to ask for, or little at a time: half of a step's instructions are loads, and
  * asking for lines that are there takes the place of some. Rows are shared out evenly, so that a block has one only
- * where the call has no more: those are never SPACED, see asks(). */
+ * where the call has no more: those are never SPACED, see asks_alike(). */
 #define ALL(B) \
     BLOCKS(B, NOTHING, 0) BLOCKS(B, NOTHING, 1) BLOCKS(B, EVERY_STEP, 0) BLOCKS(B, EVERY_STEP, 1) \
     ROWS(B, SPACED, 0) ROWS(B, SPACED, 1)
@@ -387,14 +386,13 @@ static const int max_rows[MOST_VECTORS + 1] = {0, 8, 8, 8, 6};
 #endif
 
 #define DEFINE(asks, p, mr, nv)                                                                                        \
-    static void block_##asks##_##p##_##mr##_##nv(const struct micro_call *call, int row, int blocks, int col,          \
-                                                 int lanes, struct asked *asked)                                       \
+    static void block_##asks##_##p##_##mr##_##nv(const struct micro_call *call, int row, int col, int lanes,           \
+                                                 const struct asked *asked)                                            \
     {                                                                                                                  \
-        for (; blocks > 0; blocks--, row += mr, asked->part++)                                                         \
-            if (lanes == LANES)                                                                                        \
-                block(call, row, col, lanes, (struct shape){mr, nv, true, p}, asks, asked);                            \
-            else                                                                                                       \
-                block(call, row, col, lanes, (struct shape){mr, nv, false, p}, asks, asked);                           \
+        if (lanes == LANES)                                                                                            \
+            block(call, row, col, lanes, (struct shape){mr, nv, true, p}, asks, asked);                                \
+        else                                                                                                           \
+            block(call, row, col, lanes, (struct shape){mr, nv, false, p}, asks, asked);                               \
     }
 ALL(DEFINE)
 
@@ -444,9 +442,9 @@ static int asks_far(struct far *far, int left, enum asks *asks, struct asked *as
 }
 
 /* What the block of this number in the column from `col` on asks for, behind which come `left - 1` more; returns for
- * how many of them that holds. SPACED are the lines of B that the next column reads, of this call or the next one, into
- * level 1, where A, which passes once a column, would push them out again if they came early: the last ASKERS blocks
- * share them. With soon_all the first ones share what soon_b has in this column. */
+ * how many from it on that holds, each with the next part. SPACED are the lines of B that the next column reads, of
+ * this call or the next one, into level 1, where A, which passes once a column, would push them out again if they came
+ * early: the last ASKERS blocks share them. With soon_all the first ones share what soon_b has in this column. */
 static int asks_alike(const struct micro_call *call, struct far *far, int col, int vectors, int number, int left,
                       enum asks *asks, struct asked *asked)
 {
@@ -457,7 +455,8 @@ static int asks_alike(const struct micro_call *call, struct far *far, int col, i
     }
     if (far)
         return asks_far(far, left, asks, asked);
-    if (number + left >= ASKERS && call->soon_b && !call->soon_a && panel && call->k[0] >= SPACED_STEPS) {
+    if (number + left >= ASKERS && call->count && call->soon_b && !call->soon_a && panel &&
+        call->k[0] >= SPACED_STEPS) {
         const int beside = col + vectors * LANES, early = call->soon_all ? ASKERS : 0, late = left - ASKERS;
         const bool here = beside < call->n || call->soon_all;
         if (late <= 0)
@@ -502,12 +501,6 @@ static struct heights heights_of(int rows, int vectors)
     return parts ? (struct heights){parts, rows / parts, parts - rows % parts} : (struct heights){0};
 }
 
-/* How many of `left` blocks from `part` on are as high as that. */
-static int as_high(const struct heights *heights, int part, int left)
-{
-    return part < heights->of_few ? (int)least(left, heights->of_few - part) : left;
-}
-
 /* Blocks of `width` columns from `col` on, below each other. far: what they share, or NULL. */
 static void column(const struct micro_call *call, int col, int width, bool pairs, struct far *far)
 {
@@ -517,13 +510,11 @@ static void column(const struct micro_call *call, int col, int width, bool pairs
         struct asked asked = {0};
         enum asks way;
         int left = asks_alike(call, far, col, vectors, part, heights.parts - part, &way, &asked);
-        while (left > 0) {
-            const int rows = heights.few + (part >= heights.of_few), alike = as_high(&heights, part, left);
+        for (; left > 0; left--, part++, asked.part++) {
+            const int rows = heights.few + (part >= heights.of_few);
             assert(blocks[way][pairs][vectors][rows]);
-            blocks[way][pairs][vectors][rows](call, row, alike, col, lanes, &asked);
-            part += alike;
-            left -= alike;
-            row += rows * alike;
+            blocks[way][pairs][vectors][rows](call, row, col, lanes, &asked);
+            row += rows;
         }
     }
 }
@@ -544,11 +535,11 @@ static int width_of(const struct micro_call *call)
 /* Are all blocks of whole columns among block_runs? */
 static bool in_runs(const struct micro_call *call, bool pairs, int width, const struct far *far)
 {
-    if (pairs || width != WIDTH || !call->count || call->ldb > PANEL_MAX ||
-        heights_of(call->m, VECTORS).few < RUN_ROWS_MIN)
+    const struct heights heights = heights_of(call->m, VECTORS);
+    if (!ASSEMBLER || pairs || width != WIDTH || !call->count || call->ldb > PANEL_MAX || heights.few < RUN_ROWS_MIN)
         return false;
     return far ? far->parts == ASKERS || !(far->lines_of_a + far->lines_of_b)
-               : !call->soon_a && (!call->soon_b || call->k[0] >= SPACED_STEPS);
+               : !call->soon_a && (!call->soon_b || (heights.parts >= ASKERS && call->k[0] >= SPACED_STEPS));
 }
 
 /* All whole columns; returns where they end. */
@@ -574,6 +565,7 @@ static int run_columns(const struct micro_call *call, struct far *far)
             struct asked asked;
             enum asks way;
             int left = asks_alike(call, far, col, VECTORS, part, heights.parts - part, &way, &asked);
+            assert(way != EVERY_STEP);
             if (way == SPACED) {
                 run.soon = asked.soon;
                 run.soon_offset = asked.offset;
@@ -582,7 +574,7 @@ static int run_columns(const struct micro_call *call, struct far *far)
             }
             while (left > 0) {
                 const int rows = heights.few + (part >= heights.of_few);
-                run.blocks = as_high(&heights, part, left);
+                run.blocks = part < heights.of_few ? least(left, heights.of_few - part) : left;
                 part += (int)run.blocks;
                 left -= (int)run.blocks;
                 block_runs[way == SPACED][rows - RUN_ROWS_MIN](&run);
