@@ -724,8 +724,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs_round_alike),    cmocka_unit_test(hints_go_on_with_the_sum),
         cmocka_unit_test(calls_of_any_size),    cmocka_unit_test(columns_and_their_parts_are_alike),
-        cmocka_unit_test(random_products),
-        cmocka_unit_test(accumulates_in_place), cmocka_unit_test(special_values),
+        cmocka_unit_test(random_products),      cmocka_unit_test(accumulates_in_place),
+        cmocka_unit_test(special_values),
         cmocka_unit_test(a_sum_goes_on_in_another_product),
         cmocka_unit_test(special_values_of_pairs),
         cmocka_unit_test(shares_suit_the_work),

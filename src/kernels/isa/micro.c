@@ -429,6 +429,7 @@ static struct far *far_of(const struct micro_call *call, int width, struct far *
     return call->count && call->k[0] >= SPACED_STEPS ? far : NULL;
 }
 
+/* asks_alike of a call whose blocks share what is asked for. */
 static int asks_far(struct far *far, int left, enum asks *asks, struct asked *asked)
 {
     const int line = far->block / far->parts, part = far->block % far->parts, line_of_b = line - far->lines_of_a;

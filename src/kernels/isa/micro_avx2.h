@@ -10,6 +10,10 @@
 #ifndef KERNELS_ISA_MICRO_AVX2_H
 #define KERNELS_ISA_MICRO_AVX2_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "kernels/pack.h"
 
 /* The rows of the next block, in bytes: row r is offset[r] on from where they begin. One of both strides is 0. */
