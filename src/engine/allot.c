@@ -98,8 +98,12 @@ double search_makespan(struct search *s)
 {
     struct simulation simulation;
     s->left -= s->t->count;
-    if (simulator_run(&s->simulator, s->records, &simulation) != GRAPHI_OK)
+    const graphi_status status = simulator_run(&s->simulator, s->records, &simulation);
+    if (status != GRAPHI_OK) {
+        s->status = status;
+        s->left = 0;
         return INFINITY;
+    }
     if (simulation.makespan_ns < s->best_ns) {
         s->best_ns = simulation.makespan_ns;
         copy(s, s->best, s->now);
@@ -407,8 +411,10 @@ graphi_status allot_search(graphi_plan *plan)
     }
     if (!status)
         status = open_insertion(&s);
-    if (!status)
+    if (!status) {
         search(&s);
+        status = s.status;
+    }
     plan->tasks.allotment = NULL;
     plan->searched = budget_for(s.workers) - s.left;
     plan->widths_bound_ns = fmax(s.bound, plan->lower_bound_ns);

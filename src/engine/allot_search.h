@@ -36,7 +36,8 @@ struct search {
     int64_t left;
     uint64_t draws;
     struct insertion *insertion;
-    struct turn *turns; /* one a task */
+    struct turn *turns;   /* one a task */
+    graphi_status status; /* of the last simulation that failed: what was found without it does not stand */
 };
 
 static inline const struct cost_curve *curve_of(const struct search *s, int32_t task)

@@ -329,7 +329,7 @@ static graphi_status compiled_create(const graphi_graph *graph, const graphi_mac
     graphi_graph_get_info(graph, &graph_info);
     c->graph_hash = graph_info.hash;
     c->sum_intermediate_bytes = graph_info.intermediate_bytes;
-    graphi_status status = keep_options(c, options);
+    graphi_status status = c->graph_hash ? keep_options(c, options) : fail_memory("plan", graph->values.count);
     if (!status)
         status = choose_isa(machine, options->isa, &c->isa);
     if (!status)
@@ -395,13 +395,12 @@ graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine
             cost_curves(compiled, machine, plan->curves);
         status = setting_choose(plan, setting);
     }
-    if (status) {
-        graphi_plan_destroy(plan);
-        return status;
+    if (!status)
+        status = cost_levels(plan);
+    if (!status) {
+        plan_name_tasks(plan);
+        status = allot_search(plan);
     }
-    cost_levels(plan);
-    plan_name_tasks(plan);
-    status = allot_search(plan);
     if (status)
         graphi_plan_destroy(plan);
     else

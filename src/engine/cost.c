@@ -178,20 +178,21 @@ static void add_task(const graphi_plan *plan, int32_t task, enum times times, do
     const struct cost_curve *curve = &plan->curves[c->curve_of[task]];
     double after = 0;
     *work += curve_least_work(curve) * factor(curve, times);
-    for (int32_t e = c->edges_begin[task]; fastest && e < c->edges_begin[task + 1]; e++)
+    for (int32_t e = c->edges_begin[task]; e < c->edges_begin[task + 1]; e++)
         after = fmax(after, fastest[c->edges[e]]);
-    if (fastest) /* no memory: the work tells alone */
-        fastest[task] = after + fastest_ns(plan, curve) * factor(curve, times);
-    *longest = fastest ? fmax(*longest, fastest[task]) : 0;
+    fastest[task] = after + fastest_ns(plan, curve) * factor(curve, times);
+    *longest = fmax(*longest, fastest[task]);
 }
 
 /* The critical path, the work, and the lower bound of a schedule, which leaves what siblings of cores add
  * (SIBLING_YIELD) to the policy that uses them. One in array order, where operands were just written, is one alone. */
-static void cost_bounds(graphi_plan *plan)
+static graphi_status cost_bounds(graphi_plan *plan)
 {
     const int32_t tasks = plan->compiled->tasks;
     double longest[TIMES] = {0}, work[TIMES] = {0}, bound[TIMES];
     double *fastest = mem_zalloc_array((size_t)tasks + 1, sizeof *fastest);
+    if (!fastest)
+        return fail_memory("bounds", (size_t)tasks * sizeof *fastest);
     for (int times = ALONE; times < TIMES; times++) {
         for (int32_t t = tasks - 1; t >= 0; t--)
             add_task(plan, t, (enum times)times, fastest, &longest[times], &work[times]);
@@ -201,9 +202,10 @@ static void cost_bounds(graphi_plan *plan)
     plan->critical_path_ns = longest[ALONE];
     plan->work_ns = work[ALONE];
     plan->lower_bound_ns = fmin(bound[TOGETHER], bound[IN_ORDER]);
+    return GRAPHI_OK;
 }
 
-void cost_levels(graphi_plan *plan)
+graphi_status cost_levels(graphi_plan *plan)
 {
     const struct compiled *c = plan->compiled;
     const int width = level_width(&plan->setting);
@@ -213,5 +215,5 @@ void cost_levels(graphi_plan *plan)
             level = plan->level[c->edges[e]] > level ? plan->level[c->edges[e]] : level;
         plan->level[t] = level + (int64_t)curve_ns(&plan->curves[c->curve_of[t]], width) + 1;
     }
-    cost_bounds(plan);
+    return cost_bounds(plan);
 }

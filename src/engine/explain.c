@@ -222,6 +222,7 @@ static graphi_status explain(const graphi_plan *plan, const graphi_plan *truth, 
         text_add(text, "\n");
     }
     text_add(text, "%s", plan->why.data ? plan->why.data : "");
+    text->broken |= plan->why.broken; /* a sentence found no memory when the plan was made */
     if (plan->others > 0 && !strstr(text->data ? text->data : "", "measured while others")) /* old stored ones say it */
         text_add(text, "measured while others used %.0f %% of the cores\n", 100 * plan->others);
     explain_step(plan, truth, text);

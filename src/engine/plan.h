@@ -174,7 +174,7 @@ void cost_curves(const struct compiled *compiled, const graphi_machine *machine,
                  struct cost_curve *curves); /* estimated, one a class */
 graphi_status cost_classes(struct compiled *compiled); /* curve_of, class_key, kind, flags, scalability */
 uint64_t plan_class_key(const graphi_plan *plan, int32_t class); /* graphi/curves.h; its affinity included */
-void cost_levels(graphi_plan *plan); /* and bounds, from the plan's curves */
+graphi_status cost_levels(graphi_plan *plan); /* and bounds, from the plan's curves; MEMORY */
 
 /* --- setting.c --- */
 

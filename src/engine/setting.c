@@ -67,16 +67,29 @@ static int graph_width(const graphi_plan *plan, double *start, struct event *eve
     return most;
 }
 
-static double predict(graphi_plan *plan, double *finish)
+/* What predictions need and leave behind. */
+struct predictor {
+    double *finish;       /* of every task */
+    graphi_status status; /* MEMORY: one could not be made, so no choice stands */
+};
+
+static double predict(graphi_plan *plan, struct predictor *p)
 {
     const graphi_setting *s = &plan->setting;
     struct simulation simulation;
-    cost_levels(plan);
+    graphi_status status = cost_levels(plan);
+    if (status != GRAPHI_OK)
+        p->status = status;
     plan_name_tasks(plan);
-    if (plan->compiled->tasks <= MOST_SIMULATED_TASKS && plan_simulate(plan, NULL, &simulation) == GRAPHI_OK)
-        return simulation.makespan_ns;
+    if (plan->compiled->tasks <= MOST_SIMULATED_TASKS) {
+        status = plan_simulate(plan, NULL, &simulation);
+        if (status == GRAPHI_OK)
+            return simulation.makespan_ns;
+        if (status == GRAPHI_MEMORY)
+            p->status = status;
+    }
     double work, path;
-    sums(plan, s->width, finish, &work, &path);
+    sums(plan, s->width, p->finish, &work, &path);
     return work / s->executors + path * (1 - 1.0 / s->executors);
 }
 
@@ -92,7 +105,7 @@ struct best_split {
     double ns;
 };
 
-static void weigh_split(graphi_plan *plan, int executors, int width, double *finish, struct best_split *best)
+static void weigh_split(graphi_plan *plan, int executors, int width, struct predictor *p, struct best_split *best)
 {
     graphi_setting *s = &plan->setting;
     const bool teams = !policy_of(s)->free_width && plan->machine->captured && !plan->measured;
@@ -101,7 +114,7 @@ static void weigh_split(graphi_plan *plan, int executors, int width, double *fin
     s->width = width;
     if (best->setting.executors > 0 && s->backward_executors > executors * width)
         return;
-    const double makespan = predict(plan, finish);
+    const double makespan = predict(plan, p);
     text_add(&plan->why, "  %3d executors x %-3d predicted %.3f ms", executors, width, makespan / 1e6);
     if (loss > 0)
         text_add(&plan->why, ", counts %.0f %% more as estimates leave out what members wait", 100 * loss);
@@ -112,17 +125,17 @@ static void weigh_split(graphi_plan *plan, int executors, int width, double *fin
 }
 
 /* All cores, shared by the executors; or some of them for one team, since small operations gain nothing by more. */
-static void split_cores(graphi_plan *plan, double *finish)
+static void split_cores(graphi_plan *plan, struct predictor *p)
 {
     const int cores = plan->machine->cores, limit = cores < plan->graph_width ? cores : plan->graph_width;
     struct best_split best = {plan->setting, INFINITY};
     for (int k = 0; k < limit;) {
         const int next = setting_next_split(cores, k);
         k = next < limit ? next : limit;
-        weigh_split(plan, k, cores / k, finish, &best);
+        weigh_split(plan, k, cores / k, p, &best);
     }
     for (int width = cores / 2; width >= 1; width /= 2)
-        weigh_split(plan, 1, width, finish, &best);
+        weigh_split(plan, 1, width, p, &best);
     plan->setting = best.setting;
 }
 
@@ -130,13 +143,13 @@ static void split_cores(graphi_plan *plan, double *finish)
  * wait for that choice, and for what it touches to travel between cores: they get some microseconds ahead (bench
  * scheduling-cost), unless the simulator, which sees operations that matter queue behind others, predicts a longer
  * step. */
-static void choose_depth(graphi_plan *plan, double *finish)
+static void choose_depth(graphi_plan *plan, struct predictor *p)
 {
     graphi_setting *s = &plan->setting;
     const struct compiled *c = plan->compiled;
     double sum = 1;
     s->depth = 1;
-    plan->predicted_ns = predict(plan, finish);
+    plan->predicted_ns = predict(plan, p);
     for (int32_t t = 0; t < c->tasks; t++)
         sum += curve_ns(&plan->curves[c->curve_of[t]], 1);
     double most = (double)AHEAD_NS * c->tasks / sum;
@@ -144,7 +157,7 @@ static void choose_depth(graphi_plan *plan, double *finish)
     if (depth <= 1)
         return;
     s->depth = depth;
-    double ahead_ns = predict(plan, finish);
+    double ahead_ns = predict(plan, p);
     if (ahead_ns < 1.002 * plan->predicted_ns)
         plan->predicted_ns = ahead_ns;
     else
@@ -154,16 +167,16 @@ static void choose_depth(graphi_plan *plan, double *finish)
 /* The paper weighs an operation's three fastest widths. With few cores those are all widths there are, and what fits
  * beside others is taken though it is slow. Where times are measured here fewer are weighed if the simulator predicts a
  * gain that is beyond its error. */
-static void choose_candidates(graphi_plan *plan, double *finish)
+static void choose_candidates(graphi_plan *plan, struct predictor *p)
 {
     graphi_setting *s = &plan->setting;
     bool weighs = s->policy == GRAPHI_POLICY_S123 || s->policy == GRAPHI_POLICY_S1234;
     if (s->candidates > 0 || !weighs || !plan->measured || !plan->machine->captured)
         return;
     int best = s->candidates = 3;
-    double usual = predict(plan, finish), least = 0.98 * usual;
+    double usual = predict(plan, p), least = 0.98 * usual;
     for (s->candidates = 2; s->candidates >= 1; s->candidates--) {
-        double ns = predict(plan, finish);
+        double ns = predict(plan, p);
         best = ns < least ? s->candidates : best;
         least = fmin(ns, least);
     }
@@ -173,13 +186,13 @@ static void choose_candidates(graphi_plan *plan, double *finish)
                  least / 1e6, usual / 1e6);
 }
 
-static void choose_own_depth(graphi_plan *plan, int wanted, double *finish)
+static void choose_own_depth(graphi_plan *plan, int wanted, struct predictor *p)
 {
     plan->setting.depth = setting_has_rings(&plan->setting) ? wanted : 1;
     if (plan->setting.depth > 0)
-        plan->predicted_ns = predict(plan, finish);
+        plan->predicted_ns = predict(plan, p);
     else
-        choose_depth(plan, finish);
+        choose_depth(plan, p);
 }
 
 /* Strategies look at one class at a time: at what it takes, not at what its neighbours pay for data that another team
@@ -195,7 +208,7 @@ static bool keeps_uniform(const graphi_plan *plan)
     return asked && policy_of(s)->own_teams && plan->compiled->tasks <= MOST_SIMULATED_TASKS;
 }
 
-static void weigh_uniform(graphi_plan *plan, int wanted_depth, double *finish)
+static void weigh_uniform(graphi_plan *plan, int wanted_depth, struct predictor *p)
 {
     graphi_setting *s = &plan->setting, best = *s;
     const graphi_setting own = *s;
@@ -207,7 +220,7 @@ static void weigh_uniform(graphi_plan *plan, int wanted_depth, double *finish)
     for (int k = 0; (k = setting_next_split(used, k)) != 0;) {
         s->executors = k;
         s->width = used / k;
-        choose_own_depth(plan, wanted_depth, finish);
+        choose_own_depth(plan, wanted_depth, p);
         if (plan->predicted_ns < best_ns)
             best = *s, best_ns = plan->predicted_ns;
     }
@@ -241,7 +254,7 @@ static bool has_backward_pass(const struct compiled *c)
     return t < c->tasks;
 }
 
-static graphi_status complete(graphi_plan *plan, double *finish)
+static graphi_status complete(graphi_plan *plan, struct predictor *p)
 {
     graphi_setting *s = &plan->setting;
     int cores = plan->machine->cores;
@@ -249,7 +262,7 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     if (s->policy == GRAPHI_POLICY_SEQUENTIAL && !given)
         s->executors = 1;
     if (s->executors <= 0 && s->width <= 0)
-        split_cores(plan, finish);
+        split_cores(plan, p);
     if (s->executors <= 0)
         s->executors = s->width <= cores ? cores / s->width : 1;
     if (s->width <= 0)
@@ -275,16 +288,16 @@ static graphi_status complete(graphi_plan *plan, double *finish)
     const char *join = asked.join != 1 ? ""
                        : s->join != 1  ? " (no executors that could join)"
                                        : ", idle executors join";
-    choose_candidates(plan, finish);
+    choose_candidates(plan, p);
     setting_constants(s);
     int wanted_depth = s->depth;
-    choose_own_depth(plan, wanted_depth, finish);
-    weigh_uniform(plan, wanted_depth, finish);
+    choose_own_depth(plan, wanted_depth, p);
+    weigh_uniform(plan, wanted_depth, p);
     text_add(&plan->why, "%s: %d executors x %d threads%s on %d cores, policy %s, %s driver%s\n",
              given && s->uniform == uniform ? "setting" : "chosen", s->executors, s->width,
              s->light == 1 ? " and a light one" : light, cores, graphi_policy_name(s->policy),
              s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining", join);
-    return GRAPHI_OK;
+    return p->status;
 }
 
 graphi_status setting_check(const graphi_setting *wanted)
@@ -319,7 +332,7 @@ graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted)
         plan->graph_width = graph_width(plan, finish, events);
         text_add(&plan->why, "graph: %d operations, at most %d side by side (tiny ones left out)\n",
                  plan->compiled->tasks, plan->graph_width);
-        status = complete(plan, finish);
+        status = complete(plan, &(struct predictor){.finish = finish});
     }
     mem_free(finish);
     mem_free(events);

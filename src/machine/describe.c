@@ -300,16 +300,22 @@ static int tile_end(const graphi_machine *machine, int first)
     return end;
 }
 
+/* Lists and objects, or NULL where memory is short: what is put into them is then gone, too. */
 static json_t *write_groups(const graphi_machine *machine)
 {
     json_t *groups = json_array();
+    bool whole = groups != NULL;
     for (int i = 0; i < machine->cores;) {
         int node = machine->core[i].numa, size = tile_end(machine, i) - i, tiles = 0;
         for (; i < machine->cores && machine->core[i].numa == node && tile_end(machine, i) - i == size; i += size)
             tiles++;
-        json_array_append_new(groups, json_pack("{s:i, s:i, s:i}", "numa", node, "tiles", tiles, "cores", size));
+        json_t *group = json_pack("{s:i, s:i, s:i}", "numa", node, "tiles", tiles, "cores", size);
+        whole &= json_array_append_new(groups, group) == 0;
     }
-    return groups;
+    if (whole)
+        return groups;
+    json_decref(groups);
+    return NULL;
 }
 
 static json_t *write_key(const struct key *key, const graphi_machine *machine)
@@ -330,14 +336,15 @@ static int append(const char *part, size_t size, void *text)
 graphi_status graphi_machine_save(const graphi_machine *machine, const char *path)
 {
     json_t *root = json_pack("{s:s}", "schema", schema), *siblings = json_array();
+    int refused = 0;
     for (int i = 0; i < KEYS; i++)
-        json_object_set_new(root, keys[i].name, write_key(&keys[i], machine));
-    json_object_set_new(root, "groups", write_groups(machine));
+        refused |= json_object_set_new(root, keys[i].name, write_key(&keys[i], machine));
+    refused |= json_object_set_new(root, "groups", write_groups(machine));
     for (int i = 0; i < machine->siblings; i++)
-        json_array_append_new(siblings, json_integer(machine->core[machine->cores + i].sibling_of));
-    json_object_set_new(root, "sibling_of", siblings);
+        refused |= json_array_append_new(siblings, json_integer(machine->core[machine->cores + i].sibling_of));
+    refused |= json_object_set_new(root, "sibling_of", siblings);
     struct text text = {0};
-    int refused = json_dump_callback(root, append, &text, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
+    refused = refused || json_dump_callback(root, append, &text, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) != 0;
     json_decref(root);
     graphi_status status = refused || text.broken ? fail_memory(path, text.capacity)
                                                   : file_replace(path, text.data, text.count);
