@@ -109,7 +109,7 @@ static graphi_status at_setting(struct comparison *c, const char *setting)
         status = alternate(c, &peer, id, &rounds);
     json_t *row = row_of(c, id, "PyTorch", c->c, rounds);
     if (version)
-        json_object_set_new(row, "engine_version", version);
+        result_set(row, "engine_version", version);
     if (isfinite(apart))
         result_number(row, "difference", apart);
     if (rounds > 0) {

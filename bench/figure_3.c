@@ -35,7 +35,7 @@ static void add_step(struct study *s, int p, int step, double ms, double over_ms
     study_id(s, base, "%s", over_here(s, step, label, sizeof label));
     if (step > 2) { /* the strategies' rows are there; these say what all of them gain */
         json_t *row = result_row(&s->bench->result, id, "graphi");
-        json_object_set_new(row, "simulated", json_true());
+        result_set(row, "simulated", json_true());
         result_ratio(row, base, &ms, &over_ms, 1);
     }
     study_id(s, base, "%s", over[step]);

@@ -148,7 +148,7 @@ static void gain(struct comparison *c)
     const json_t *against = json_object_get(json_object_get(c->row, "ratio"), "against");
     double total = 1 / c->best, kernels = total / c->over[SEQUENTIAL],
            isolation = c->over[SEQUENTIAL] / c->over[NAIVE], order = c->over[NAIVE];
-    json_object_set_new(c->row, "gain",
+    result_set(c->row, "gain",
                         json_pack("{s:s,s:f,s:f,s:f,s:f}", "against", json_string_value(against), "total", total,
                                   "kernels", kernels, "interference", isolation, "scheduling", order));
     result_note(&c->bench->result,

@@ -144,7 +144,7 @@ static void report(struct bench *bench, const char *network, const char *size, i
     double accuracy = 1 - s->error_between / s->cases_between, everywhere = 1 - s->error / s->cases;
     double valleys = s->valleys / s->operations;
     json_t *row = result_row(&bench->result, id, "graphi");
-    json_object_set_new(row, "simulated", json_boolean(simulated));
+    result_set(row, "simulated", json_boolean(simulated));
     result_number(row, "accuracy", accuracy);
     result_number(row, "accuracy_with_extrapolation", everywhere);
     result_number(row, "gap", s->gap / s->operations);

@@ -24,7 +24,7 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
     if (status == GRAPHI_OK) {
         graphi_run_get_info(one.run, &last);
         json_t *row = bench_row(bench, &network, &one, NULL, rounds);
-        json_object_set_new(row, "memory",
+        result_set(row, "memory",
                             json_pack("{s:I,s:I,s:I,s:f,s:I}", "arena_bytes", (json_int_t)info.arena_bytes,
                                       "live_maximum_bytes", (json_int_t)info.live_maximum_bytes,
                                       "sum_intermediate_bytes", (json_int_t)info.sum_intermediate_bytes, "compile_ms",

@@ -58,7 +58,7 @@ static json_t *times_of(const struct regression *r, const graphi_plan *plan, int
     for (int spread = 0; spread < 2; spread++)
         for (int width = 1; width <= (spread ? tiles : cores); width += !spread && tiles < cores && width > 1 ? 2 : 1)
             if (spread ? tiles < cores && width > 1 : true)
-                json_array_append_new(times,
+                result_append(times,
                                       json_pack("{s:i,s:b,s:f}", "width", width, "spread", spread, "ns",
                                                 graphi_plan_class_ns(plan, class, r->machine, width, spread, NULL)));
     return times;
@@ -76,7 +76,7 @@ static json_t *counters_of(const struct counted *counted, uint64_t key)
         return counters;
     for (int k = 0; k < GRAPHI_COUNTERS; k++)
         if (counted->counts[at * GRAPHI_COUNTERS + k] >= 0)
-            json_object_set_new(counters, graphi_counter_name((graphi_counter)k),
+            result_set(counters, graphi_counter_name((graphi_counter)k),
                                 json_real(counted->counts[at * GRAPHI_COUNTERS + k]));
     return counters;
 }
@@ -93,8 +93,8 @@ static void add_classes(struct regression *r, const graphi_plan *plan, const cha
                       "key", key, "kind", class.kind, "shapes", class.shapes, "operations",
                       (json_int_t) class.operations, "flops", class.flops, "bytes", class.bytes, "phases", class.phases,
                       "shares", class.shares, "times", times_of(r, plan, i));
-        json_object_set_new(record, "counters", counters_of(counted, class.key));
-        json_array_append_new(r->records, record);
+        result_set(record, "counters", counters_of(counted, class.key));
+        result_append(r->records, record);
     }
 }
 
@@ -258,7 +258,7 @@ static void add_fit_rows(struct bench *bench, const json_t *fits, bool simulated
         snprintf(id, sizeof id, "N = %d: %s", (int)json_integer_value(json_object_get(fit, "samples")),
                  json_string_value(json_object_get(fit, "model")));
         json_t *row = result_row(&bench->result, id, "scikit-learn");
-        json_object_set_new(row, "simulated", json_boolean(simulated));
+        result_set(row, "simulated", json_boolean(simulated));
         const char *reason = json_string_value(json_object_get(fit, "reason"));
         const json_t *paper = json_object_get(fit, "paper_accuracy");
         if (reason) {
@@ -351,7 +351,7 @@ static graphi_status compare(struct regression *r, const struct directed *d, boo
         snprintf(id, sizeof id, "%s, batch %lld: directed by %s", d->network.name, (long long)d->batch, by[i].label);
         json_t *row = result_row(&r->bench->result, id, "graphi");
         result_setting(row, &setting);
-        json_object_set_new(row, "simulated", json_true());
+        result_set(row, "simulated", json_true());
         ms[i] = now.makespan_ms;
         result_times(row, &now.makespan_ms, 1);
         if (i)

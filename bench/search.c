@@ -133,7 +133,7 @@ static void add_row(struct study *s, const char *label, double ms, double unifor
     study_id(s, id, "%s", label);
     study_id(s, against, "best uniform");
     json_t *row = result_row(&s->bench->result, id, "graphi");
-    json_object_set_new(row, "simulated", json_true());
+    result_set(row, "simulated", json_true());
     result_times(row, &ms, 1);
     if (ms != uniform)
         result_ratio(row, against, &ms, &uniform, 1);

@@ -286,7 +286,7 @@ double ours_apart(const struct ours *ours, const struct ours *other, char *what,
     json_t *answer = json_pack("{s:f,s:{}}", "loss", other->loss, "gradients"),
            *list = json_object_get(answer, "gradients");
     for (int i = 0; i < other->count; i++)
-        json_object_set_new(list, other->gradients[i].name,
+        result_set(list, other->gradients[i].name,
                             json_pack("[f,f]", other->gradients[i].norm, other->gradients[i].probe));
     double apart = ours_difference(ours, answer, what, size);
     json_decref(answer);

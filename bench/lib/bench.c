@@ -97,7 +97,7 @@ static int run(int argc, char **argv, const char *experiment, bench_body body, e
         if (status == GRAPHI_INTERRUPTED)
             report_error(status, experiment,
                          "found %s, expected to measure until the end; what was measured is kept", report_signal());
-        json_object_set_new(bench.result.root, "ok", json_boolean(status == GRAPHI_OK));
+        result_set(bench.result.root, "ok", json_boolean(status == GRAPHI_OK));
         size_t index;
         json_t *goal;
         json_array_foreach(bench.result.goals, index,
@@ -315,10 +315,12 @@ graphi_status bench_rounds(struct bench *bench, const char *title, struct conten
             return GRAPHI_INTERRUPTED;
         report_progress(bench->options.quiet, "%s: round %d, %.0f of %.0f s", title, *rounds + 1,
                         report_seconds() - start, seconds);
-        for (int c = 0; c < count; c++)
+        for (int k = 0; k < count; k++) { /* odd rounds backwards: nobody is always behind the same one */
+            const int c = *rounds % 2 ? count - 1 - k : k;
             if ((!in || in[c]) &&
                 (status = bench_turn(&contender[c], bench->warm, &contender[c].ms[*rounds])) != GRAPHI_OK)
                 return status;
+        }
     }
     return GRAPHI_OK;
 }

@@ -9,7 +9,7 @@ void rates_goal(struct result *result, const char *name, double value, double go
 {
     result_goal(result, name, value, goal, true);
     if (roof_gflops > 0)
-        json_object_set_new(json_array_get(result->goals, json_array_size(result->goals) - 1), "roof_gflops",
+        result_set(json_array_get(result->goals, json_array_size(result->goals) - 1), "roof_gflops",
                             json_real(roof_gflops));
 }
 
@@ -25,10 +25,10 @@ static double put_against(json_t *list, const char *key, double roof, double low
         if (!(stood > 0 && stood < roof))
             continue;
         lowest = fmin(lowest, stood);
-        json_object_set_new(line, key, json_real(value));
-        json_object_set_new(line, "roof_gflops", json_real(roof));
+        result_number(line, key, value);
+        result_number(line, "roof_gflops", roof);
         if (json_object_get(line, "goal"))
-            json_object_set_new(line, "met", json_boolean(value >= json_number_value(json_object_get(line, "goal"))));
+            result_set(line, "met", json_boolean(value >= json_number_value(json_object_get(line, "goal"))));
     }
     return lowest;
 }
@@ -57,7 +57,7 @@ void rates_settle(struct result *result, const graphi_machine_info *best)
     json_t *machine = json_object_get(result->root, "machine");
     double lowest = put_against(result->rows, "fraction_of_limit", best->roof_gflops, best->roof_gflops);
     lowest = put_against(result->goals, "value", best->roof_gflops, lowest);
-    json_object_set_new(machine, "roof_gflops", json_real(best->roof_gflops));
+    result_number(machine, "roof_gflops", best->roof_gflops);
     if (best->roof_gflops > 1.03 * lowest)
         result_note(result,
                     "the roof was read as %.0f GFLOP/s once and as %.0f later: all stands against the higher; what was "

@@ -166,7 +166,7 @@ graphi_status study_row(struct study *s, const char *label, const graphi_setting
     json_t *row = result_row(&s->bench->result, id, "graphi");
     double ms = out->makespan_ms;
     result_setting(row, &out->setting);
-    json_object_set_new(row, "simulated", json_true());
+    result_set(row, "simulated", json_true());
     if (out->setting.policy != setting->policy) {
         result_string(row, "status", "missing");
         result_string(row, "reason", "on so few cores all its teams are of one size");
@@ -186,7 +186,7 @@ graphi_status study_row(struct study *s, const char *label, const graphi_setting
 void study_operation(struct bench *bench, const char *id, int width, double ms, const char *base, double base_ms)
 {
     json_t *row = result_row(&bench->result, id, "graphi");
-    json_object_set_new(row, "simulated", json_true());
+    result_set(row, "simulated", json_true());
     result_integer(row, "executors", 1);
     result_integer(row, "width", width);
     if (base)

@@ -89,7 +89,7 @@ static void note_name(const char *id)
     names = names ? names : json_object();
     if (json_object_get(names, id))
         snprintf(twice, sizeof twice, "%s", id);
-    json_object_set_new(names, id, json_true());
+    result_set(names, id, json_true());
 }
 
 bool kernels_asked(const struct bench *bench, const char *id)

@@ -150,9 +150,9 @@ int command_bench(const struct options *options)
     json_t *root = collect(path, options, &status);
     if (!root)
         return status ? status : (int)report_error(GRAPHI_IO, options->subject, "found no result, expected JSON");
-    json_object_set_new(root, "argv", result_words(options->argc, options->argv)); /* not those of the program */
-    if (!options_json_is_stdout(options))
-        result_print(root, stdout);
+    result_set(root, "argv", result_words(options->argc, options->argv)); /* not those of the program */
+    if (!options_json_is_stdout(options) && result_print(root, stdout) != GRAPHI_OK && status == GRAPHI_OK)
+        status = GRAPHI_MEMORY;
     if (options->out) {
         char file[4096];
         snprintf(file, sizeof file, "%s/%s.svg", options->out, options->subject);

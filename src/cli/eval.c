@@ -37,7 +37,7 @@ static graphi_status score_test(struct evaluator *e, struct result *result)
         return status;
     result->train = json_pack("{s:n,s:n,s:[f],s:s,s:[o],s:n}", "steps", "epochs", "loss", score.loss, "metric", metric,
                               "value", result_metric(result, score.metric), "state_sha256");
-    json_object_set_new(result->root, "train", result->train);
+    result_set(result->root, "train", result->train);
     if (e->job.info.feed == GRAPHI_MODEL_IMAGES) {
         result_note(result, "%s %.4f, loss %.4f over %lld samples of the test split", metric, score.metric, score.loss,
                     (long long)score.samples);

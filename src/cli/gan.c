@@ -204,8 +204,8 @@ static graphi_status take_stock(struct gan *gan, const struct losses *mean)
 {
     json_t *train = gan->result->train;
     long long epoch = graphi_data_get_position(gan->data).epoch;
-    json_array_append_new(json_object_get(train, "loss"), json_real(mean->real + mean->fake));
-    json_array_append_new(json_object_get(train, "value"), json_real(mean->generator));
+    result_append(json_object_get(train, "loss"), json_real(mean->real + mean->fake));
+    result_append(json_object_get(train, "value"), json_real(mean->generator));
     report_progress(gan->options->quiet, "%s", "");
     if (!gan->options->quiet)
         fprintf(stderr, "step %llu, epoch %lld: discriminator loss %.4f real, %.4f fake, generator loss %.4f\n",
@@ -257,9 +257,9 @@ static void summarize(struct gan *gan)
     char hash[65];
     graphi_state_sha256(gan->job.state, hash);
     json_t *train = gan->result->train;
-    json_object_set_new(train, "steps", json_integer((json_int_t)gan->step));
-    json_object_set_new(train, "epochs", json_integer(graphi_data_get_position(gan->data).epoch));
-    json_object_set_new(train, "state_sha256", json_string(hash));
+    result_set(train, "steps", json_integer((json_int_t)gan->step));
+    result_set(train, "epochs", json_integer(graphi_data_get_position(gan->data).epoch));
+    result_set(train, "state_sha256", json_string(hash));
     result_plan(gan->result, gan->job.plan, gan->job.run);
     job_row(&gan->job, "discriminator", gan->result);
     job_row(&gan->generator, "generator", gan->result);
@@ -274,7 +274,7 @@ int gan_train(const struct options *options)
     struct result result = result_begin("train", NULL, options->argc, options->argv);
     struct gan gan;
     result.train = json_pack("{s:[],s:[],s:s}", "loss", "value", "metric", "generator loss");
-    json_object_set_new(result.root, "train", result.train);
+    result_set(result.root, "train", result.train);
     graphi_status status = gan_open(options, &result, &gan);
     if (status == GRAPHI_OK) {
         job_describe(&gan.job, &result);

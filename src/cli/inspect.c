@@ -65,8 +65,8 @@ int command_inspect(const struct options *options)
     if (status == GRAPHI_OK && options->json) {
         result_model(&result, &about, model.task ? model.task : "bench", graph, NULL);
         json_t *about_model = json_object_get(result.root, "model");
-        json_object_set_new(about_model, "inputs", ports_json(graph, GRAPHI_PORT_INPUT));
-        json_object_set_new(about_model, "outputs", ports_json(graph, GRAPHI_PORT_OUTPUT));
+        result_set(about_model, "inputs", ports_json(graph, GRAPHI_PORT_INPUT));
+        result_set(about_model, "outputs", ports_json(graph, GRAPHI_PORT_OUTPUT));
         if (options->out)
             result_file(&result, options->out);
         status = result_write(result.root, options->json);

@@ -2,6 +2,8 @@
 /* What a graph has names for. A size that a symbol bounds is its bound. */
 #include "cli/ports.h"
 
+#include "tool/result.h"
+
 #include <string.h>
 
 /* "images float32[64,32,32,3]" behind what is there, as far as it fits. */
@@ -46,8 +48,8 @@ json_t *ports_json(const graphi_graph *graph, graphi_port_kind kind)
     for (int i = 0; graphi_graph_at(graph, kind, i, &port); i++) {
         json_t *shape = json_array();
         for (int d = 0; d < port.rank; d++)
-            json_array_append_new(shape, json_integer(port.dims[d]));
-        json_array_append_new(list, json_pack("{s:s,s:s,s:o}", "name", port.name, "dtype",
+            result_append(shape, json_integer(port.dims[d]));
+        result_append(list, json_pack("{s:s,s:s,s:o}", "name", port.name, "dtype",
                                               graphi_dtype_name(port.dtype), "shape", shape));
     }
     return list;

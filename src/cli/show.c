@@ -42,7 +42,7 @@ static int show(const char *file, const struct options *options)
         return status;
     if (!options->out) {
         printf("%s: ", file);
-        result_print(root, stdout);
+        status = result_print(root, stdout);
     } else if (!json_array_size(json_object_get(root, "rows"))) {
         printf("%s: nothing to draw\n", file);
     } else {

@@ -51,7 +51,7 @@ static graphi_status tell(const struct options *options, const struct job *job, 
     job_describe(job, &result);
     json_t *row = result_row(&result, job->name, "graphi");
     result_setting(row, &info.setting);
-    json_object_set_new(row, "simulated", json_true());
+    result_set(row, "simulated", json_true());
     result_times(row, &makespan_ms, 1);
     result_number(row, "lower_bound_ms", simulation->lower_bound_ms);
     result_number(row, "utilization", simulation->utilization);

@@ -69,10 +69,10 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
     if (options->resume)
         resume_note(&t->job, t->step, t->last_step, t->owes, result);
     result->train = json_object();
-    json_object_set_new(result->root, "train", result->train);
-    json_object_set_new(result->train, "loss", json_array());
-    json_object_set_new(result->train, "value", json_array());
-    json_object_set_new(result->train, "metric", json_string(t->job.info.metric));
+    result_set(result->root, "train", result->train);
+    result_set(result->train, "loss", json_array());
+    result_set(result->train, "value", json_array());
+    result_set(result->train, "metric", json_string(t->job.info.metric));
     return GRAPHI_OK;
 }
 
@@ -128,8 +128,8 @@ static graphi_status validate(struct trainer *t, double loss)
         status = evaluator_score(&t->validation, 0, &score);
     if (status != GRAPHI_OK || report_interrupted())
         return status;
-    json_array_append_new(json_object_get(t->result->train, "loss"), json_real(loss));
-    json_array_append_new(json_object_get(t->result->train, "value"),
+    result_append(json_object_get(t->result->train, "loss"), json_real(loss));
+    result_append(json_object_get(t->result->train, "value"),
                           t->validates ? result_metric(t->result, score.metric) : json_null());
     report_progress(t->job.options->quiet, "%s", "");
     if (!t->job.options->quiet && t->validates)
@@ -184,9 +184,9 @@ static void summarize(struct trainer *t)
 {
     char hash[65];
     graphi_state_sha256(t->job.state, hash);
-    json_object_set_new(t->result->train, "steps", json_integer((json_int_t)t->step));
-    json_object_set_new(t->result->train, "epochs", json_integer(graphi_data_get_position(t->data).epoch));
-    json_object_set_new(t->result->train, "state_sha256", json_string(hash));
+    result_set(t->result->train, "steps", json_integer((json_int_t)t->step));
+    result_set(t->result->train, "epochs", json_integer(graphi_data_get_position(t->data).epoch));
+    result_set(t->result->train, "state_sha256", json_string(hash));
 }
 
 graphi_status trainer_run(struct trainer *t)

@@ -423,15 +423,16 @@ static graphi_status write_result(const struct options *options, struct result *
 
 graphi_status job_write(const struct options *options, struct result *result, graphi_status status)
 {
-    json_object_set_new(result->root, "ok", json_boolean(status == GRAPHI_OK));
+    result_set(result->root, "ok", json_boolean(status == GRAPHI_OK));
     graphi_status written = write_result(options, result);
     return status == GRAPHI_OK ? written : status;
 }
 
 graphi_status job_finish(const struct options *options, struct result *result, graphi_status status)
 {
+    graphi_status printed = GRAPHI_OK;
     status = job_write(options, result, status);
     if (!options_json_is_stdout(options)) /* last: whoever reads it may be gone */
-        result_print(result->root, stdout);
-    return status;
+        printed = result_print(result->root, stdout);
+    return status == GRAPHI_OK ? printed : status;
 }

@@ -23,11 +23,17 @@ static void *checked(void *memory)
     return memory;
 }
 
-static json_t *set(json_t *object, const char *key, json_t *value)
+json_t *result_set(json_t *object, const char *key, json_t *value)
 {
     if (json_object_set_new(object, key, checked(value)) != 0)
         checked(NULL);
     return value;
+}
+
+void result_append(json_t *list, json_t *value)
+{
+    if (json_array_append_new(list, checked(value)) != 0)
+        checked(NULL);
 }
 
 /* JSON is UTF-8, file names are any bytes: a byte that belongs to no character becomes "?". NULL becomes null. */
@@ -52,7 +58,7 @@ json_t *result_words(int argc, char **argv)
     json_t *words = checked(json_array());
     for (int i = 0; i < argc; i++) { /* of the program its name alone: where it lies says nothing about the result */
         const char *slash = i ? NULL : strrchr(argv[i], '/');
-        json_array_append_new(words, checked(text(slash ? slash + 1 : argv[i])));
+        result_append(words, text(slash ? slash + 1 : argv[i]));
     }
     return words;
 }
@@ -60,20 +66,20 @@ json_t *result_words(int argc, char **argv)
 struct result result_begin(const char *command, const char *experiment, int argc, char **argv)
 {
     struct result r = {.root = checked(json_object())};
-    set(r.root, "schema", json_string("graphi-result/1"));
-    set(r.root, "command", json_string(command));
-    set(r.root, "experiment", text(experiment));
-    set(r.root, "argv", result_words(argc, argv));
-    set(r.root, "ok", json_true());
-    set(r.root, "graphi", json_pack("{s:s,s:s}", "version", graphi_version(), "commit", GRAPHI_COMMIT));
-    set(r.root, "machine", json_null());
-    set(r.root, "model", json_null());
-    r.rows = set(r.root, "rows", json_array());
-    r.train = set(r.root, "train", json_null());
-    r.plan = set(r.root, "plan", json_null());
-    r.goals = set(r.root, "goals", json_array());
-    r.files = set(r.root, "files", json_array());
-    r.notes = set(r.root, "notes", json_array());
+    result_set(r.root, "schema", json_string("graphi-result/1"));
+    result_set(r.root, "command", json_string(command));
+    result_set(r.root, "experiment", text(experiment));
+    result_set(r.root, "argv", result_words(argc, argv));
+    result_set(r.root, "ok", json_true());
+    result_set(r.root, "graphi", json_pack("{s:s,s:s}", "version", graphi_version(), "commit", GRAPHI_COMMIT));
+    result_set(r.root, "machine", json_null());
+    result_set(r.root, "model", json_null());
+    r.rows = result_set(r.root, "rows", json_array());
+    r.train = result_set(r.root, "train", json_null());
+    r.plan = result_set(r.root, "plan", json_null());
+    r.goals = result_set(r.root, "goals", json_array());
+    r.files = result_set(r.root, "files", json_array());
+    r.notes = result_set(r.root, "notes", json_array());
     return r;
 }
 
@@ -96,16 +102,16 @@ void result_machine(struct result *result, const graphi_machine *machine)
 {
     graphi_machine_info info;
     graphi_machine_get_info(machine, &info);
-    json_t *object = set(result->root, "machine", json_object());
-    set(object, "name", text(info.name));
-    set(object, "cpu", text(info.cpu));
-    set(object, "cores", json_integer(info.cores));
-    set(object, "quota", number(info.quota));
-    set(object, "isa", json_string(info.isa));
-    set(object, "roof_gflops", number(info.roof_gflops));
-    set(object, "bandwidth_gbs", number(info.bandwidth_gbs));
-    set(object, "simulated", json_boolean(!info.captured));
-    set(object, "hash", hexadecimal(info.hash));
+    json_t *object = result_set(result->root, "machine", json_object());
+    result_set(object, "name", text(info.name));
+    result_set(object, "cpu", text(info.cpu));
+    result_set(object, "cores", json_integer(info.cores));
+    result_set(object, "quota", number(info.quota));
+    result_set(object, "isa", json_string(info.isa));
+    result_set(object, "roof_gflops", number(info.roof_gflops));
+    result_set(object, "bandwidth_gbs", number(info.bandwidth_gbs));
+    result_set(object, "simulated", json_boolean(!info.captured));
+    result_set(object, "hash", hexadecimal(info.hash));
     if (info.others > 0)
         result_note(result, "others used %.0f %% of the cores while the machine was measured: its rates may be higher",
                     100 * info.others);
@@ -114,42 +120,42 @@ void result_machine(struct result *result, const graphi_machine *machine)
 void result_model(struct result *result, const graphi_model_info *about, const char *task, const graphi_graph *graph,
                   const graphi_plan *plan)
 {
-    json_t *object = set(result->root, "model", json_object());
+    json_t *object = result_set(result->root, "model", json_object());
     graphi_graph_info info = {0};
     if (graph)
         graphi_graph_get_info(graph, &info);
     graphi_plan_info compiled = {0};
     if (plan)
         graphi_plan_get_info(plan, &compiled);
-    set(object, "name", json_string(about->name));
-    set(object, "size", text(about->size));
-    set(object, "task", text(task));
-    set(object, "batch", json_integer(about->batch));
-    set(object, "units", json_integer(about->units));
-    set(object, "steps", about->steps ? json_integer(about->steps) : json_null());
-    set(object, "graph_hash", hexadecimal(info.hash));
-    set(object, "nodes", json_integer(info.nodes));
-    set(object, "flop", number(info.flops));
-    set(object, "bytes", number(compiled.bytes));
+    result_set(object, "name", json_string(about->name));
+    result_set(object, "size", text(about->size));
+    result_set(object, "task", text(task));
+    result_set(object, "batch", json_integer(about->batch));
+    result_set(object, "units", json_integer(about->units));
+    result_set(object, "steps", about->steps ? json_integer(about->steps) : json_null());
+    result_set(object, "graph_hash", hexadecimal(info.hash));
+    result_set(object, "nodes", json_integer(info.nodes));
+    result_set(object, "flop", number(info.flops));
+    result_set(object, "bytes", number(compiled.bytes));
 }
 
 void result_plan(struct result *result, const graphi_plan *plan, const graphi_run *run)
 {
     graphi_plan_info info;
     graphi_plan_get_info(plan, &info);
-    result->plan = set(result->root, "plan", json_object());
-    set(result->plan, "hash", hexadecimal(info.hash));
-    set(result->plan, "isa", json_string(info.isa));
-    set(result->plan, "precision", json_string(graphi_dtype_name(info.precision)));
-    set(result->plan, "compile_ms", json_real(info.compile_ms));
-    set(result->plan, "arena_bytes", json_integer(info.arena_bytes));
-    set(result->plan, "sum_intermediate_bytes", json_integer(info.sum_intermediate_bytes));
-    set(result->plan, "live_maximum_bytes", json_integer(info.live_maximum_bytes));
-    set(result->plan, "allocations_in_step", json_null());
+    result->plan = result_set(result->root, "plan", json_object());
+    result_set(result->plan, "hash", hexadecimal(info.hash));
+    result_set(result->plan, "isa", json_string(info.isa));
+    result_set(result->plan, "precision", json_string(graphi_dtype_name(info.precision)));
+    result_set(result->plan, "compile_ms", json_real(info.compile_ms));
+    result_set(result->plan, "arena_bytes", json_integer(info.arena_bytes));
+    result_set(result->plan, "sum_intermediate_bytes", json_integer(info.sum_intermediate_bytes));
+    result_set(result->plan, "live_maximum_bytes", json_integer(info.live_maximum_bytes));
+    result_set(result->plan, "allocations_in_step", json_null());
     if (run) {
         graphi_run_info last;
         graphi_run_get_info(run, &last);
-        set(result->plan, "allocations_in_step", json_integer((json_int_t)last.allocations));
+        result_set(result->plan, "allocations_in_step", json_integer((json_int_t)last.allocations));
     }
 }
 
@@ -159,35 +165,35 @@ json_t *result_row(struct result *result, const char *id, const char *engine)
         "engine_version", "policy", "driver", "executors", "width", "n", "time_ms", "ratio", "gflops", "gbs",
         "fraction_of_limit", "peak_rss_bytes", "lower_bound_ms", "predicted_ms", "load_ms", "overhead_ns_per_op"};
     json_t *row = checked(json_object());
-    set(row, "id", json_string(id));
-    set(row, "engine", json_string(engine));
+    result_set(row, "id", json_string(id));
+    result_set(row, "engine", json_string(engine));
     for (size_t i = 0; i < sizeof empty / sizeof *empty; i++)
-        set(row, empty[i], json_null());
-    set(row, "simulated", json_false());
-    set(row, "status", json_string("ok"));
-    set(row, "reason", json_string(""));
+        result_set(row, empty[i], json_null());
+    result_set(row, "simulated", json_false());
+    result_set(row, "status", json_string("ok"));
+    result_set(row, "reason", json_string(""));
     if (strcmp(engine, "graphi") == 0)
-        set(row, "engine_version", json_string(graphi_version()));
-    json_array_append_new(result->rows, row);
+        result_set(row, "engine_version", json_string(graphi_version()));
+    result_append(result->rows, row);
     return row;
 }
 
 void result_setting(json_t *row, const graphi_setting *setting)
 {
     static const char *const drivers[] = {"auto", "dedicated", "combining"};
-    set(row, "policy", json_string(graphi_policy_name(setting->policy)));
-    set(row, "driver", json_string(drivers[setting->driver]));
+    result_set(row, "policy", json_string(graphi_policy_name(setting->policy)));
+    result_set(row, "driver", json_string(drivers[setting->driver]));
     if (setting->executors > 0) /* free-width policies have neither */
-        set(row, "executors", json_integer(setting->executors));
+        result_set(row, "executors", json_integer(setting->executors));
     if (setting->width > 0)
-        set(row, "width", json_integer(setting->width));
-    set(row, "join", json_boolean(setting->join > 0));
+        result_set(row, "width", json_integer(setting->width));
+    result_set(row, "join", json_boolean(setting->join > 0));
     if (setting->backward_executors > 0)
-        set(row, "backward_executors", json_integer(setting->backward_executors));
+        result_set(row, "backward_executors", json_integer(setting->backward_executors));
     if (setting->depth > 1)
-        set(row, "depth", json_integer(setting->depth));
+        result_set(row, "depth", json_integer(setting->depth));
     if (setting->light == 1)
-        set(row, "light", json_true());
+        result_set(row, "light", json_true());
 }
 
 void result_note_driver(struct result *result, const graphi_setting *setting, int cores)
@@ -200,7 +206,11 @@ void result_note_driver(struct result *result, const graphi_setting *setting, in
                     workers);
 }
 
-void result_number(json_t *row, const char *key, double value) { set(row, key, json_real(value)); }
+void result_number(json_t *row, const char *key, double value)
+{
+    result_set(row, key, isfinite(value) ? json_real(value) : json_null());
+}
+
 
 void result_rate(json_t *row, struct rating rating, double median_ms)
 {
@@ -210,8 +220,8 @@ void result_rate(json_t *row, struct rating rating, double median_ms)
     if (rating.roof_gflops > 0)
         result_number(row, "roof_gflops", rating.roof_gflops);
 }
-void result_integer(json_t *row, const char *key, int64_t value) { set(row, key, json_integer(value)); }
-void result_string(json_t *row, const char *key, const char *value) { set(row, key, text(value)); }
+void result_integer(json_t *row, const char *key, int64_t value) { result_set(row, key, json_integer(value)); }
+void result_string(json_t *row, const char *key, const char *value) { result_set(row, key, text(value)); }
 
 static int ascending(const void *a, const void *b)
 {
@@ -253,9 +263,10 @@ void result_times(json_t *row, const double *ms, int n)
     if (n < 1)
         return;
     double *s = arranged(ms, NULL, n);
-    set(row, "n", json_integer(n));
-    set(row, "time_ms", json_pack("{s:f,s:f,s:f,s:f,s:f}", "median", quantile(s, n, 0.5), "p25", quantile(s, n, 0.25),
-                                  "p75", quantile(s, n, 0.75), "p99", quantile(s, n, 0.99), "min", s[0]));
+    result_set(row, "n", json_integer(n));
+    result_set(row, "time_ms",
+               json_pack("{s:f,s:f,s:f,s:f,s:f}", "median", quantile(s, n, 0.5), "p25", quantile(s, n, 0.25), "p75",
+                         quantile(s, n, 0.75), "p99", quantile(s, n, 0.99), "min", s[0]));
     free(s);
 }
 
@@ -264,16 +275,17 @@ void result_ratio(json_t *row, const char *against, const double *a_ms, const do
     if (n < 1)
         return;
     double *ratio = arranged(a_ms, b_ms, n);
-    set(row, "ratio", json_pack("{s:s,s:f,s:f,s:f}", "against", against, "median", quantile(ratio, n, 0.5), "low",
-                                quantile(ratio, n, 0.25), "high", quantile(ratio, n, 0.75)));
+    result_set(row, "ratio",
+               json_pack("{s:s,s:f,s:f,s:f}", "against", against, "median", quantile(ratio, n, 0.5), "low",
+                         quantile(ratio, n, 0.25), "high", quantile(ratio, n, 0.75)));
     free(ratio);
 }
 
 void result_goal(struct result *result, const char *name, double value, double goal, bool at_least)
 {
     bool met = at_least ? value >= goal : value <= goal;
-    json_array_append_new(
-        result->goals, checked(json_pack("{s:s,s:f,s:f,s:b}", "name", name, "value", value, "goal", goal, "met", met)));
+    result_append(result->goals,
+                  json_pack("{s:s,s:f,s:f,s:b}", "name", name, "value", value, "goal", goal, "met", met));
 }
 
 void result_note(struct result *result, const char *format, ...)
@@ -288,7 +300,7 @@ void result_note(struct result *result, const char *format, ...)
     json_t *note = checked(text(line));
     json_array_foreach(result->notes, i, other) if (json_equal(other, note)) break;
     if (*line && i == json_array_size(result->notes))
-        json_array_append(result->notes, note);
+        result_append(result->notes, json_incref(note));
     json_decref(note);
 }
 
@@ -306,7 +318,7 @@ void result_file(struct result *result, const char *path)
     json_t *known, *name = checked(text(path));
     json_array_foreach(result->files, i, known) if (json_equal(known, name)) break;
     if (i == json_array_size(result->files))
-        json_array_append(result->files, name);
+        result_append(result->files, json_incref(name));
     json_decref(name);
 }
 

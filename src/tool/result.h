@@ -25,6 +25,11 @@ json_t *result_words(int argc, char **argv);
 struct result result_begin(const char *command, const char *experiment, int argc, char **argv);
 void result_end(struct result *result);
 
+/* A member of an object or a list that the result is of; the value is the result's then, and given back. Both exit the
+ * program when out of memory, or where there is no value for that reason. */
+json_t *result_set(json_t *object, const char *key, json_t *value);
+void result_append(json_t *list, json_t *value);
+
 /* With a note where others used it while it was measured. */
 void result_machine(struct result *result, const graphi_machine *machine);
 void result_model(struct result *result, const graphi_model_info *about, const char *task, const graphi_graph *graph,
@@ -73,8 +78,8 @@ void result_sort(double *values, int n); /* ascending */
  * untouched: INVALID, IO. */
 graphi_status result_read(const char *file, json_t **root);
 
-/* Columns that hold anything, as an aligned text table; goals and notes below it. */
-void result_print(const json_t *root, FILE *out);
+/* Columns that hold anything, as an aligned text table; goals and notes below it. All of it, or MEMORY, reported. */
+graphi_status result_print(const json_t *root, FILE *out);
 void result_print_notes(const json_t *root, FILE *out); /* these alone */
 
 /* A horizontal bar chart of rows by median time, one bar a row, in groups of ids that begin alike, each with its own

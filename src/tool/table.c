@@ -302,19 +302,20 @@ static void print_all(const json_t *root, FILE *out)
     json_array_foreach(json_object_get(root, "files"), index, item) fprintf(out, "wrote %s\n", json_string_value(item));
 }
 
-void result_print(const json_t *root, FILE *out)
+graphi_status result_print(const json_t *root, FILE *out)
 {
     char *text = NULL;
     size_t size;
     FILE *all = open_memstream(&text, &size);
-    if (!all) {
-        report_error(GRAPHI_MEMORY, "table", "found no memory for it, expected some");
-        return;
+    if (all)
+        print_all(root, all);
+    const bool whole = all && !ferror(all);
+    if ((all && fclose(all) != 0) || !whole || !text) {
+        free(text);
+        return report_error(GRAPHI_MEMORY, "table", "found no memory for it, expected some");
     }
-    print_all(root, all);
-    fclose(all);
-    if (text)
-        utf8_tame(text, true); /* stored results and checkpoints come from anywhere */
-    fputs(text ? text : "", out);
+    utf8_tame(text, true); /* stored results and checkpoints come from anywhere */
+    fputs(text, out);
     free(text);
+    return GRAPHI_OK;
 }
