@@ -58,9 +58,8 @@ static json_t *times_of(const struct regression *r, const graphi_plan *plan, int
     for (int spread = 0; spread < 2; spread++)
         for (int width = 1; width <= (spread ? tiles : cores); width += !spread && tiles < cores && width > 1 ? 2 : 1)
             if (spread ? tiles < cores && width > 1 : true)
-                result_append(times,
-                                      json_pack("{s:i,s:b,s:f}", "width", width, "spread", spread, "ns",
-                                                graphi_plan_class_ns(plan, class, r->machine, width, spread, NULL)));
+                result_append(times, json_pack("{s:i,s:b,s:f}", "width", width, "spread", spread, "ns",
+                                               graphi_plan_class_ns(plan, class, r->machine, width, spread, NULL)));
     return times;
 }
 
@@ -77,7 +76,7 @@ static json_t *counters_of(const struct counted *counted, uint64_t key)
     for (int k = 0; k < GRAPHI_COUNTERS; k++)
         if (counted->counts[at * GRAPHI_COUNTERS + k] >= 0)
             result_set(counters, graphi_counter_name((graphi_counter)k),
-                                json_real(counted->counts[at * GRAPHI_COUNTERS + k]));
+                       json_real(counted->counts[at * GRAPHI_COUNTERS + k]));
     return counters;
 }
 

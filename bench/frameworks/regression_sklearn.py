@@ -2,8 +2,8 @@
 """Fits the regression models of concurrency-control.txt III-B to the records of `graphi bench regression`.
 
 One model per case (width and mode), as in the paper: it maps an operation's features and its times at N sampled widths to its time
-in that case. Features are chosen by a decision tree among the counters (per instruction), or among the operation's own figures
-where there are no counters. Times are scaled like features, since gradient descent and support vectors go by their size. Trained on
+in that case. Features are chosen by a decision tree among the counters (per instruction) that all records have and the operation's
+own figures. Times are scaled like features, since gradient descent and support vectors go by their size. Trained on
 all networks but the test one. Reads a line of JSON, {"records": FILE}, and answers with one: accuracy = 1 - mean |predicted - true| /
 true and R2 over cases of the test network that are not among the N, per model and N as far as any are left; and, of the model that the
 records name, what it predicts with four samples for every record in every case, trained on all networks but that record's own. Sampled
@@ -67,20 +67,24 @@ MODELS = {
 }
 
 
-def features_of(record):
-    """Named features: counters per instruction where there are any, the operation's figures otherwise."""
-    counters = record["counters"]
-    instructions = counters.get("instructions", 0)
-    if instructions > 0:
-        return {name: value / instructions for name, value in counters.items() if name != "instructions"}
+def counted(records):
+    """The counters that every record has beside its instructions; none where one lacks these."""
+    if not all(r["counters"].get("instructions", 0) > 0 for r in records):
+        return []
+    return sorted(set.intersection(*(set(r["counters"]) for r in records)) - {"instructions"})
+
+
+def features_of(record, counters):
+    """Named features: these counters per instruction, and the operation's figures."""
     flops, size = record["flops"], max(record["bytes"], 1)
-    return {"flops": np.log1p(flops), "bytes": np.log(size), "shares": np.log(record["shares"]),
-            "phases": record["phases"], "intensity": np.log1p(flops / size)}
+    own = {"flops": np.log1p(flops), "bytes": np.log(size), "shares": np.log(record["shares"]),
+           "phases": record["phases"], "intensity": np.log1p(flops / size)}
+    return own | {name: record["counters"][name] / record["counters"]["instructions"] for name in counters}
 
 
-def table(records):
-    names = sorted(features_of(records[0]))
-    features = np.array([[features_of(r)[n] for n in names] for r in records])
+def table(records, counters):
+    names = sorted(features_of(records[0], counters))
+    features = np.array([[features_of(r, counters)[n] for n in names] for r in records])
     times = np.array([[t["ns"] for t in r["times"]] for r in records]) / 1e6  # ms
     return names, features, times
 
@@ -131,8 +135,13 @@ def answer(path):
     notes, fits = [], []
     if len(train) < 8 or not test:
         return {"ok": True, "fits": [], "notes": ["too few records to fit: %d to train, %d to test" % (len(train), len(test))]}
-    names, x_train, y_train = table(train)
-    _, x_test, y_test = table(test)
+    counters = counted(records)
+    some = sum(bool(r["counters"]) for r in records)
+    if some and not counters:
+        notes.append("counters left out: %d of %d records have none, or no instructions"
+                     % (sum(r["counters"].get("instructions", 0) <= 0 for r in records), len(records)))
+    names, x_train, y_train = table(train, counters)
+    _, x_test, y_test = table(test, counters)
     chosen = choose_features(names, x_train, y_train[:, -1])
     notes.append("features chosen by a decision tree: " + ", ".join(names[i] for i in chosen))
     notes.append("%d classes to train, %d of %s to test" % (len(train), len(test), data["test"]))
@@ -154,7 +163,7 @@ def answer(path):
             if name in PAPER:
                 fit["paper_accuracy"], fit["paper_r2"] = PAPER[name][SAMPLES.index(samples)]
             fits.append(fit)
-    _, x, y = table(records)
+    _, x, y = table(records, counters)
     predictions = predict(MODELS[data["predict"]], networks, x[:, chosen], y, min(PREDICT_SAMPLES, count))
     return {"ok": True, "fits": fits, "notes": notes, "predictions": predictions}
 

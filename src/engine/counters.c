@@ -7,6 +7,7 @@
 #include "base/status.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -45,11 +46,12 @@ static int open_event(uint32_t type, uint64_t config)
     return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
+/* -1: not there, or it had no turn on the hardware, of which there is too little for all of them at once. */
 static double read_event(int fd)
 {
     uint64_t value[3]; /* count, enabled, running */
-    if (read(fd, value, sizeof value) != (ssize_t)sizeof value || !value[2])
-        return 0;
+    if (fd < 0 || read(fd, value, sizeof value) != (ssize_t)sizeof value || !value[2])
+        return -1;
     return (double)value[0] * (double)value[1] / (double)value[2];
 }
 
@@ -92,10 +94,11 @@ void counters_stop(const struct counters *c, double *value)
     for (int i = 0; i < FILES; i++)
         if (c->fd[i] >= 0)
             ioctl(c->fd[i], PERF_EVENT_IOC_DISABLE, 0);
-    for (int i = 0; i < FILES; i++)
-        if (c->fd[i] >= 0)
-            value[i < GRAPHI_COUNTERS ? i : GRAPHI_COUNTER_L1_HITS] +=
-                (i < GRAPHI_COUNTERS ? 1 : -1) * read_event(c->fd[i]);
+    for (int i = 0; i < GRAPHI_COUNTERS; i++)
+        value[i] = read_event(c->fd[i]);
+    double *hits = &value[GRAPHI_COUNTER_L1_HITS]; /* accesses until here */
+    const double misses = read_event(c->fd[GRAPHI_COUNTERS]);
+    *hits = *hits < 0 || misses < 0 ? -1 : fmax(*hits - misses, 0);
 }
 #else
 graphi_status counters_open(struct counters *c)

@@ -13,7 +13,7 @@ struct counters {
 graphi_status counters_open(struct counters *counters);
 void counters_close(struct counters *counters);
 void counters_start(const struct counters *counters);
-/* Adds what was counted since start to value[]; counters that are not there are untouched. */
+/* What was counted since start, a value a counter; below 0 where it is not there or had no turn. */
 void counters_stop(const struct counters *counters, double *value);
 
 #endif

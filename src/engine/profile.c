@@ -304,7 +304,7 @@ graphi_status graphi_plan_count(const graphi_plan *plan, graphi_state *state, in
                     "found a described machine, expected a plan for the machine at hand");
     TRY(counters_open(&counters));
     for (int i = 0; i < classes * GRAPHI_COUNTERS; i++)
-        counts[i] = counters.fd[i % GRAPHI_COUNTERS] >= 0 ? 0 : -1;
+        counts[i] = -1;
     struct float_mode mode = float_mode_enter();
     graphi_status status = trial_open(plan, state, state, &trial);
     if (!status)
