@@ -276,6 +276,33 @@ static void papers_machines_load(void **state)
     }
 }
 
+/* Two executors on one level-2 cache while others idle; a core that is nobody's seat, or two people's. */
+static void executors_sit_on_tiles_of_their_own(void **state)
+{
+    static const struct {
+        int groups, width, first[4]; /* of the first groups, where they begin */
+    } cases[] = {{8, 1, {0, 2, 4, 6}},   {4, 17, {0, 17, 34, 51}}, {4, 15, {0, 16, 32, 48}}, {34, 2, {0, 2, 4, 6}},
+                 {3, 21, {0, 22, 44}},   {35, 1, {0, 1, 2, 3}},    {1, 68, {0}},             {2, 3, {0, 4}},
+                 {3, 22, {0, 22, 44}},   {0, 0, {0}}};
+    graphi_machine *machine = NULL;
+    int order[68];
+    assert_int_equal(graphi_machine_load("machines/xeon-phi-7250.json", 0, &machine), GRAPHI_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool seated[68] = {false};
+        const int width = cases[i].width;
+        machine_seats(machine, cases[i].groups, width, order);
+        for (int k = 0; k < 68; k++) {
+            assert_in_range(order[k], 0, 67);
+            assert_false(seated[order[k]]);
+            seated[order[k]] = true;
+        }
+        for (int g = 0; g < 4 && g < cases[i].groups; g++)
+            for (int m = 0; m < width; m++)
+                assert_int_equal(order[g * width + m], cases[i].first[g] + m);
+    }
+    graphi_machine_destroy(machine);
+}
+
 #define HEAD "{\"schema\":\"graphi-machine/1\",\"name\":\"m\",\"isa\":\"avx2\","
 #define GROUPS "\"groups\":[{\"numa\":0,\"tiles\":1,\"cores\":2}]"
 
@@ -554,6 +581,7 @@ int main(void)
         cmocka_unit_test(machine_at_hand_respects_the_mask),
         cmocka_unit_test(description_survives_a_round_trip),
         cmocka_unit_test(papers_machines_load),
+        cmocka_unit_test(executors_sit_on_tiles_of_their_own),
         cmocka_unit_test(bad_descriptions_are_refused_by_key),
         cmocka_unit_test(a_description_can_be_limited),
         cmocka_unit_test(hash_follows_the_structure),

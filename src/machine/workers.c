@@ -36,8 +36,9 @@ struct lease_state {
     bool saved, moved;          /* `mask` is known; the caller was pinned */
     struct cpu_mask mask;       /* of the caller, before */
     struct worker **worker;     /* [count] */
-    int *core;                  /* [count] */
-    int *os;                    /* [available] hardware thread of each candidate */
+    int *core;                  /* [count] candidates, in the end cores of the machine */
+    int *seat;                  /* [available] that core of each candidate, */
+    int *os;                    /* [available] and its hardware thread */
     uint8_t *use;               /* [available] */
 };
 enum { FREE, LOCKED, UNLOCKED, TAKEN_PINNED, TAKEN }; /* of a candidate: our lock on it, or not; with a worker */
@@ -326,16 +327,20 @@ static struct lease_state *state_create(const graphi_machine *machine, const str
 {
     size_t workers = (size_t)options->workers, candidates = (size_t)available;
     struct lease_state *state =
-        state_alloc(options->room, sizeof *state + candidates * (sizeof(struct worker *) + 2 * sizeof(int) + 1));
+        state_alloc(options->room, sizeof *state + candidates * (sizeof(struct worker *) + 3 * sizeof(int) + 1));
     if (!state)
         return NULL;
     state->worker = (struct worker **)(state + 1);
     state->core = (int *)(state->worker + workers);
-    state->os = state->core + workers;
+    state->seat = state->core + workers;
+    state->os = state->seat + candidates;
     state->use = (uint8_t *)(state->os + candidates);
     state->available = available;
+    machine_seats(machine, options->groups, options->width, state->seat);
+    for (int i = machine->cores; i < available; i++)
+        state->seat[i] = i;
     for (int i = 0; i < available; i++)
-        state->os[i] = machine->core[i].os_index;
+        state->os[i] = machine->core[state->seat[i]].os_index;
     state->captured = machine->captured;
     state->pin = options->pin && machine->captured;
     state->spin_us = options->spin_us > 0 ? options->spin_us : 50;
@@ -395,6 +400,8 @@ graphi_status lease_take(const graphi_machine *machine, const struct lease_optio
         return status;
     }
     pin_caller(state, &taken);
+    for (int i = 0; i < taken.count; i++)
+        state->core[i] = state->seat[state->core[i]];
     *lease = taken;
     return GRAPHI_OK;
 }

@@ -14,6 +14,7 @@
 
 struct lease_options {
     int workers;          /* including the caller; 1 .. machine cores (and siblings, if asked for) */
+    int groups, width;    /* the first of them, each with level-2 caches of its own if it may be; 0: as they come */
     bool siblings;        /* hardware-thread siblings may be workers too, after all cores */
     bool caller_extra; /* dedicated driver: the caller is not worker 0 but a further thread (pinned to a core of its own
                           when there is one left, otherwise sharing the last core, yielding between polls) */

@@ -25,7 +25,7 @@ struct decision {
     int width;
     bool spread;  /* one worker a tile rather than neighbours */
     bool sibling; /* on hardware-thread siblings of busy cores (strategy 4) */
-    bool aligned; /* the group starts at a multiple of its width: no two groups share a tile */
+    bool aligned; /* the group starts at a multiple of its width: groups of whole tiles share none */
     bool seated;  /* spread: step_one_a_tile() has found its workers */
     double ns;    /* predicted for that width and mode; 0: as the curve says */
 };

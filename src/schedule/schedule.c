@@ -49,7 +49,10 @@ struct lease_options schedule_lease_options(const graphi_setting *setting, const
 {
     graphi_setting r = resolve(setting, machine);
     int siblings = siblings_of(&r, machine);
+    const bool grouped = !policy_of(&r)->free_width && policy_of(&r)->loop != LOOP_SEQUENTIAL;
     return (struct lease_options){.workers = workers_of(&r) + siblings,
+                                  .groups = grouped ? r.executors : 0,
+                                  .width = grouped ? r.width : 0,
                                   .siblings = siblings > 0,
                                   .caller_extra = r.driver == GRAPHI_DRIVER_DEDICATED,
                                   .pin = !r.unpinned};
