@@ -396,7 +396,7 @@ def self_test(root, build):
         for number, (check, plant, naming) in enumerate(FAULTS):
             copy = Path(folder) / str(number)
             for name in ("src", "include", "bench", "docs", "examples"):
-                shutil.copytree(root / name, copy / name)
+                shutil.copytree(root / name, copy / name, ignore=shutil.ignore_patterns("*.json", "*.svg"))
             for name in ("README.md", "CHANGES.md"):
                 shutil.copy(root / name, copy / name)
             problems = CHECKS[check](copy, plant(copy) or build)

@@ -118,10 +118,10 @@ GRAPHI_API graphi_status graphi_plan_profile(const graphi_plan *plan, graphi_sta
                                              const graphi_profile_options *options, graphi_plan **out);
 
 /* Hardware counters of every class over one execution on one core: counts[class * GRAPHI_COUNTERS + counter], room for
- * `classes` of them, below 0 where the counter does not exist here or had no turn. UNSUPPORTED, with the reason, when the kernel or a
- * virtual machine gives none at all: classes then have flops, bytes, shares and times as features (docs/curves.md);
- * also for a described machine. Inputs, state and threads as in graphi_plan_tune. Other errors: as graphi_run_execute.
- */
+ * `classes` of them, below 0 where the counter does not exist here or had no turn. UNSUPPORTED, with the reason, when
+ * the kernel or a virtual machine gives none at all: classes then have flops, bytes, shares and times as features
+ * (docs/curves.md); also for a described machine. Inputs, state and threads as in graphi_plan_tune. Other errors: as
+ * graphi_run_execute. */
 GRAPHI_API graphi_status graphi_plan_count(const graphi_plan *plan, graphi_state *state, int classes, double *counts);
 
 #ifdef __cplusplus
