@@ -6,6 +6,10 @@ And a gate of a recurrent layer, which that network has not, against its definit
 
 usage: pytorch_weights.py FROM_PYTORCH IMPORT EXAMPLES (run in a folder that may be written)"""
 import json
+import os
+import resource
+import shutil
+import signal
 import subprocess
 import sys
 
@@ -106,6 +110,27 @@ def check_refusals(tool):
         assert code and naming in err and "Traceback" not in err, f"{files}: found status {code}, {err}, expected {naming}"
 
 
+def check_outputs(tool):
+    """A file that is read is not written over, and one that cannot be written is what it was."""
+    for files in (("gates.npz", "gates.map", "gates.npz"), ("gates.npz", "gates.map", "./gates.map")):
+        before = [open(name, "rb").read() for name in ("gates.npz", "gates.map")]
+        code, _, err = run(sys.executable, tool, *files)
+        assert code and "which is read, expected another file" in err, f"{files}: found status {code}, {err}, expected a refusal"
+        assert before == [open(name, "rb").read() for name in ("gates.npz", "gates.map")], f"{files}: found that a source has changed"
+    before = open("gates.safetensors", "rb").read()
+    os.makedirs("folder", exist_ok=True)
+    shutil.copy("gates.safetensors", "folder/out")
+
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    done = subprocess.run([sys.executable, tool, "gates.npz", "gates.map", "folder/out"], capture_output=True, text=True, preexec_fn=small)
+    assert done.returncode and "folder/out: found that it cannot be written" in done.stderr, f"a write cut short: found {done.stderr}"
+    with open("folder/out", "rb") as file:
+        assert file.read() == before, "a write cut short: found a file that has changed, expected the one before"
+    assert os.listdir("folder") == ["out"], f"a write cut short: found {os.listdir('folder')}, expected no temporary file"
+
+
 def check_files(tool):
     """What is no file of weights is said, whatever else it is."""
     with open("none.map", "w") as file:
@@ -120,6 +145,10 @@ def check_files(tool):
         assert code and f"error: {name}: found no weights" in err and "Traceback" not in err, f"{name}: found {err}"
     code, _, err = run(sys.executable, tool, "gates.npz", "none.map", "wrong.safetensors")
     assert code and "found no line" in err, f"a map without lines: found status {code}, {err}"
+    with open("latin.map", "wb") as file:
+        file.write(b"w\xe9 same weight_ih_l0\n")
+    code, _, err = run(sys.executable, tool, "gates.npz", "latin.map", "wrong.safetensors")
+    assert code and "error: latin.map: found no text" in err and "Traceback" not in err, f"a map in Latin-1: found {err}"
 
 
 def main():
@@ -131,6 +160,7 @@ def main():
     check_network(tool, program, examples)
     check_gate(tool)
     check_refusals(tool)
+    check_outputs(tool)
     check_files(tool)
     print(f"weights of {'PyTorch ' + torch.__version__ if torch else 'NumPy arrays'} loaded")
 

@@ -18,9 +18,11 @@ PyTorch), a .safetensors file or a NumPy .npz. MAP says what becomes of it, a li
 Numbers become float32. Within Python: save("out.safetensors", convert(model.state_dict(), open("map")))."""
 import contextlib
 import json
+import os
 import re
 import struct
 import sys
+import tempfile
 
 import numpy as np
 
@@ -79,6 +81,35 @@ def convert(state, lines):
     return out
 
 
+def replace(path, content):
+    """The file is there whole or as it was before. What is there and no file, a pipe or a device, is written to."""
+    path = os.path.realpath(path)  # a link stays one
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as file:
+            file.write(content)
+        return
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=f"{os.path.basename(path)}.", suffix=".tmp")
+    try:
+        with open(handle, "wb") as file:
+            os.fchmod(file.fileno(), mode(path))
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def mode(path):
+    """Of the file that is replaced, else what a new one gets."""
+    if os.path.exists(path):
+        return os.stat(path).st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
 def save(path, tensors):
     """A safetensors file: the length of the header, the header (JSON, filled up to 8 bytes), the data."""
     header, data, at = {}, [], 0
@@ -88,8 +119,7 @@ def save(path, tensors):
         at += len(data[-1])
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + b"".join(data))
+    replace(path, struct.pack("<Q", len(text)) + text + b"".join(data))
 
 
 def read_safetensors(path):
@@ -147,17 +177,29 @@ def used(path, how):
         raise Mistake(f"{path}: found that it cannot be {how} ({error.strerror or error}), expected a file that can") from error
 
 
+def read_map(path):
+    """The lines of a map."""
+    try:
+        with used(path, "read"), open(path, encoding="utf-8") as file:
+            return file.read().splitlines()
+    except UnicodeDecodeError as error:
+        raise Mistake(f"{path}: found no text ({error}), expected a map in UTF-8: NAME FORM TENSOR...") from error
+
+
 def main():
     if len(sys.argv) != 4:
         sys.exit(__doc__)
+    weights, lines_of, out = sys.argv[1:]
     try:
-        with used(sys.argv[2], "read"), open(sys.argv[2]) as file:
-            lines = file.read().splitlines()
-        with used(sys.argv[1], "read"):
-            state = read(sys.argv[1])
+        lines = read_map(lines_of)
+        with used(weights, "read"):
+            state = read(weights)
+        for source in (weights, lines_of):
+            if os.path.exists(out) and os.path.samefile(source, out):
+                raise Mistake(f"{out}: found that it is {source}, which is read, expected another file")
         tensors = convert(state, lines)
-        with used(sys.argv[3], "written"):
-            save(sys.argv[3], tensors)
+        with used(out, "written"):
+            save(out, tensors)
     except Mistake as error:
         sys.exit(f"from_pytorch: error: {error}")
     for name, tensor in tensors.items():
