@@ -89,7 +89,7 @@ def test_usage(cli):
 def test_network_options(cli):
     """An option that the network does not have is told: it was ignored, and the result looked like one of it."""
     for network, option in (("lstm", "--bottleneck"), ("lstm", "--image=64"), ("pathnet", "--merged"), ("ptb", "--merged"), ("resnet20", "--lrn"),
-                            ("pathnet", "--batch-norm"), ("ptb", "--auxiliary"), ("pathnet", "--unroll=4")):
+                            ("pathnet", "--batch-norm"), ("ptb", "--auxiliary"), ("pathnet", "--unroll=4"), ("lstm", "--role=sample")):
         name = option.strip("-").split("=")[0]
         assert f"USAGE: {name}: found it for {network}, expected one of " in cli.run("simulate", network, option, expect=2).stderr
 

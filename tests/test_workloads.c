@@ -316,8 +316,9 @@ static void settings(void **state)
     graphi_model_info info;
     OK(graphi_model_get_info("resnet50", &(graphi_model_options){.batch = 128, .size = "large"}, &info));
     assert_true(fabs(info.rate - 0.1) < 1e-12);
-    assert_int_equal(graphi_model_get_info("resnet20", &(graphi_model_options){.role = "sample"}, &info),
-                     GRAPHI_INVALID);
+    assert_int_equal(graphi_model_get_info("resnet20", &(graphi_model_options){.role = "sample"}, &info), GRAPHI_USAGE);
+    assert_string_equal(graphi_message(), "USAGE: role: found it for resnet20, expected one of dcgan");
+    assert_int_equal(graphi_model_get_info("lstm", &(graphi_model_options){.units = -1}, &info), GRAPHI_INVALID);
     assert_int_equal(graphi_model_get_info("dcgan", &(graphi_model_options){.role = "critic"}, &info), GRAPHI_INVALID);
     assert_non_null(strstr(graphi_message(), "discriminator, generator or sample"));
     assert_int_equal(graphi_model_get_info("ptb", &(graphi_model_options){.steps = 1000}, &info), GRAPHI_INVALID);

@@ -59,8 +59,9 @@ typedef struct graphi_model_info {
 GRAPHI_API const char *graphi_model_at(int i);
 
 /* options NULL: the defaults. *out is the caller's graph (graphi_graph_destroy). Errors of both, the result untouched:
- * INVALID for an unknown name (the message lists what exists), size or task; USAGE for an option that the network does
- * not have (which do); graphi_model_create also MEMORY. Any thread. */
+ * INVALID for an unknown name (the message lists what exists), size, task or role of a network that has roles, a count
+ * below 0, or sizes beyond what is built; USAGE for an option, a role too, that the network does not have (which do);
+ * graphi_model_create also MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_model_get_info(const char *name, const graphi_model_options *options,
                                                graphi_model_info *info);
 GRAPHI_API graphi_status graphi_model_create(const char *name, const graphi_model_options *options, graphi_graph **out);

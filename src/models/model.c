@@ -32,6 +32,17 @@ static const char *list_models(unsigned switches, char list[LIST])
     return list;
 }
 
+/* The networks that are several graphs. */
+static const char *list_roles(char list[LIST])
+{
+    size_t used = 0;
+    list[0] = 0;
+    for (int i = 0; i < MODELS; i++)
+        if (models[i]->role[0] && used < LIST)
+            used += (size_t)snprintf(list + used, LIST - used, "%s%s", used ? ", " : "", models[i]->info.name);
+    return list;
+}
+
 static graphi_status find(const char *name, const struct model **out)
 {
     char list[LIST];
@@ -89,22 +100,27 @@ static graphi_status check_counts(const graphi_model_options *o)
     return GRAPHI_OK;
 }
 
-static graphi_status check_words(const struct model *model, const graphi_model_options *options)
+static graphi_status check_words(const graphi_model_options *options)
 {
     if (model_size_index(options) < 0)
         return fail(GRAPHI_INVALID, "size", "found '%s', expected small, medium or large", options->size);
     if (options->task && !model_is_real(options) && strcmp(options->task, "bench") != 0)
         return fail(GRAPHI_INVALID, "task", "found '%s', expected bench or real", options->task);
-    if (!options->role)
+    return GRAPHI_OK;
+}
+
+static graphi_status check_role(const struct model *model, const char *role)
+{
+    char list[LIST];
+    if (!role)
         return GRAPHI_OK;
-    for (int i = 0; i < 3 && model->role[i]; i++)
-        if (strcmp(options->role, model->role[i]) == 0)
-            return GRAPHI_OK;
     if (!model->role[0])
-        return fail(GRAPHI_INVALID, "role", "found '%s', expected none: %s is one graph", options->role,
-                    model->info.name);
-    return fail(GRAPHI_INVALID, "role", "found '%s', expected %s, %s or %s", options->role, model->role[0],
-                model->role[1], model->role[2]);
+        return fail(GRAPHI_USAGE, "role", "found it for %s, expected one of %s", model->info.name, list_roles(list));
+    for (int i = 0; i < 3; i++)
+        if (strcmp(role, model->role[i]) == 0)
+            return GRAPHI_OK;
+    return fail(GRAPHI_INVALID, "role", "found '%s', expected %s, %s or %s", role, model->role[0], model->role[1],
+                model->role[2]);
 }
 
 static bool has_one_size(const struct model *model) { return !model->size[1].units; }
@@ -120,9 +136,10 @@ graphi_status graphi_model_get_info(const char *name, const graphi_model_options
     const struct model *model;
     options = options ? options : &none;
     TRY(find(name, &model));
-    TRY(check_words(model, options));
+    TRY(check_words(options));
     TRY(check_counts(options));
     TRY(check_switches(model, options));
+    TRY(check_role(model, options->role));
     graphi_model_info settled = model->info;
     const int index = model_size_index(options);
     const struct model_size *size = &model->size[has_one_size(model) ? 0 : index];
