@@ -67,7 +67,9 @@ def test_mistyped(cli):
                          (["train", "pathnet", "--epoch", 2], "expected --epochs, or another of"),
                          (["train", "pathnet", "--batch-size=3"], "expected --batch, or another of"),
                          (["info", "--device", "cuda"], "expected one of"), (["info", "--epoch"], "expected one of"),
-                         (["train"], "expected a network: lstm, "), (["inspect", "p.safetensors"], ", ptb, or --checkpoint FILE"),
+                         (["train"], "expected a network: lstm, "),
+                         (["train", "--resume"], "--resume: found nothing, expected FILE, or a network beside --checkpoint FILE"),
+                         (["inspect", "p.safetensors"], ", ptb, or --checkpoint FILE"),
                          (["-"], "expected"), (["train", "pathnet", "--"], "expected one of"),
                          (["train", "pathnet", "-e", 3], "expected one of")):
         errors = cli.run(*words, expect=2).stderr

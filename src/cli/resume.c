@@ -218,12 +218,14 @@ graphi_status resume_check_data(const struct options *o)
                         there ? "neither a file nor a folder" : strerror(errno), o->checkpoint);
 }
 
-/* `train --resume FILE`. What is neither a file nor a network is refused as one that it lacks, and so is a command
+/* `train --resume FILE`. What is neither a file nor a network is refused as one that it lacks, and so is a network
  * without any file. */
 static graphi_status find_checkpoint(struct options *o, bool *none)
 {
     const bool network = o->subject && network_of(o->subject) && !strchr(o->subject, ' ');
-    *none = o->checkpoint ? o->subject && !network : !o->subject || network;
+    *none = o->checkpoint ? o->subject && !network : network;
+    if (!o->checkpoint && !o->subject)
+        return report_error(GRAPHI_USAGE, "--resume", "found nothing, expected FILE, or a network beside --checkpoint FILE");
     if (*none || o->checkpoint)
         return GRAPHI_OK;
     o->checkpoint = o->subject;
