@@ -42,6 +42,8 @@ static int check(json_t *root, json_error_t *error)
         snprintf(error->text, sizeof error->text, "schema '%.40s'", schema);
         return -1;
     }
+    if (!bad)
+        bad = json_unpack_ex(root, error, JSON_VALIDATE_ONLY, "{s:s}", "command");
     json_t *machine = json_object_get(root, "machine"), *item;
     if (!bad && machine && !json_is_null(machine))
         bad = json_unpack_ex(machine, error, JSON_VALIDATE_ONLY, "{s:s,s:i,s:s}", "cpu", "cores", "isa");
