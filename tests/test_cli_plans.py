@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shlex
+import stat
 import subprocess
 import sys
 import time
@@ -187,6 +188,21 @@ def test_plan_origin(cli):
     assert used(*words) == stored
     for more in ["--tune", 0], ["--executors", 1], ["--curves", "none", "--tune", 0]:  # as asked for
         assert not any("statically" in note for note in notes("run", "pathnet", "--repeat", 1, "--batch", 4, "--image", 16, *more)), more
+
+
+def test_stored_but_unread(cli):
+    """A stored file that could not be read for another reason than its content was made anew, and a sound one lost."""
+    env = {"GRAPHI_PLAN_DIR": str(cli.folder / "unread")}
+    words = ["profile", "pathnet", "--image", 16, "--batch", 2, "--inference", "--policy", "critical-path", "--tune", 30]  # ends early
+    cli.run(*words, env=env)
+    for kind, command in (("curves", words), ("plan", ["run", "pathnet", "--image", 16, "--batch", 2, "--inference", "--repeat", 1])):
+        file = next((cli.folder / "unread").glob(f"*.{kind}"))
+        file.rename(cli.folder / "sound")
+        os.mknod(file, stat.S_IFSOCK | 0o600)  # there, and no open succeeds, root's neither
+        assert f"IO: {file}: found no readable file" in cli.run(*command, env=env, expect=5).stderr
+        assert stat.S_ISSOCK(file.stat().st_mode), f"{file} was made anew"
+        (cli.folder / "sound").rename(file)
+        cli.run(*command, env=env)
 
 
 def test_network_of_data(cli):

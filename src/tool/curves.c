@@ -67,10 +67,11 @@ graphi_status job_curves_open(struct job *job)
     graphi_status status = *path ? graphi_curves_open(job->machine, path, &job->curves) : GRAPHI_OK;
     if (status == GRAPHI_OK)
         return status;
+    if (status == GRAPHI_MEMORY || status == GRAPHI_IO) /* the file may be sound */
+        return report_failure(status);
     note(o, "stored curves are not used but measured again");
-    if (graphi_curves_renew(job->machine, path, &job->curves) != GRAPHI_OK)
-        job->curves = NULL;
-    return GRAPHI_OK;
+    status = graphi_curves_renew(job->machine, path, &job->curves);
+    return status == GRAPHI_MEMORY ? report_failure(status) : GRAPHI_OK;
 }
 
 /* A full disk costs a measurement, no more; a file that was named is where they must go. */

@@ -287,17 +287,23 @@ static void keep_plan(struct job *job)
     }
 }
 
-/* One that is refused or broken is no error, but is told. */
-static bool load_cached(struct job *job, const graphi_plan_options *plan)
+/* Into job->plan; NULL: there is none. One that is refused or broken is no error, but is told; one that could not be
+ * read may be sound, and is not made anew. */
+static graphi_status load_cached(struct job *job, const graphi_plan_options *plan)
 {
     if (!*job->plan_path || access(job->plan_path, F_OK) != 0)
-        return false;
-    if (graphi_plan_load(job->graph, job->machine, plan, job->plan_path, &job->plan) == GRAPHI_OK) {
+        return GRAPHI_OK;
+    graphi_status status = graphi_plan_load(job->graph, job->machine, plan, job->plan_path, &job->plan);
+    if (status == GRAPHI_OK) {
         job->asked = was_asked(job->plan);
-        return true;
+        return GRAPHI_OK;
     }
-    snprintf(job->not_used, sizeof job->not_used, "%s", graphi_message());
-    return false;
+    const bool gone = status == GRAPHI_IO && access(job->plan_path, F_OK) != 0; /* meanwhile */
+    if (status == GRAPHI_MEMORY || (status == GRAPHI_IO && !gone))
+        return report_failure(status);
+    if (!gone)
+        snprintf(job->not_used, sizeof job->not_used, "%s", graphi_message());
+    return GRAPHI_OK;
 }
 
 /* A stored plan that was tuned while others used the cores, where they do not now, and it was not tuned so time and
@@ -330,7 +336,9 @@ static graphi_status make_plan(struct job *job, double seconds)
     if (o->plan && (status = graphi_plan_load(job->graph, job->machine, &plan, o->plan, &job->plan)) != GRAPHI_OK)
         return report_failure(status);
     const bool cached = !job->described && !o->plan && !o->tune_given && !o->model && !job_curves_named(o);
-    const bool stored = cached && load_cached(job, &plan);
+    if (cached && (status = load_cached(job, &plan)) != GRAPHI_OK)
+        return status;
+    const bool stored = cached && job->plan;
     if (job->plan && !(stored && tunes_again(job, seconds))) {
         status = change_loaded(job, &plan.setting);
         return status == GRAPHI_OK ? job_curves_use(o, job->machine, NULL, &job->plan) : status;
