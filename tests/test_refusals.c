@@ -395,9 +395,9 @@ static void plans(void **state)
         {{.conv_error = 0.5}, GRAPHI_INVALID, "found 0.5 as conv_error"},
         {{.conv_error = 2e6}, GRAPHI_INVALID, "found 2e+06 as conv_error"},
         {{.arena_target = -1}, GRAPHI_INVALID, "found -1 as arena_target, expected 0 or more bytes"},
-        {{.outputs = "y, z"}, GRAPHI_INVALID, "found 'z', expected names of outputs of the graph"},
-        {{.outputs = ""}, GRAPHI_INVALID, "found '', expected names of outputs"}, /* nothing would be computed */
-        {{.outputs = " , "}, GRAPHI_INVALID, "found ' , ', expected names"},
+        {{.outputs = "y, z"}, GRAPHI_INVALID, "found 'z', expected outputs of the graph: one of y"},
+        {{.outputs = ""}, GRAPHI_INVALID, "found '', expected outputs of the graph"}, /* nothing would be computed */
+        {{.outputs = " , "}, GRAPHI_INVALID, "found ' , ', expected outputs"},
         {{.disable = "nothing"}, GRAPHI_USAGE, "found 'nothing', expected all, none, dead, norm,"},
         {{.setting = {.executors = 1000, .width = 1000}}, GRAPHI_USAGE, "found 1000 executors x 1000 threads"},
     };

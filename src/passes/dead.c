@@ -69,9 +69,13 @@ static bool listed(const char *list, const char *name)
     return false;
 }
 
-static graphi_status no_outputs(const char *word, size_t size)
+static graphi_status no_outputs(const graphi_graph *graph, const char *word, size_t size)
 {
-    return fail(GRAPHI_INVALID, "outputs", "found '%.*s', expected names of outputs of the graph", (int)size, word);
+    struct expected_names names = {0};
+    for (size_t i = 0; i < graph->outputs.count; i++)
+        expect_name(&names, graph->outputs.data[i].name);
+    return fail(GRAPHI_INVALID, "outputs", "found '%.*s', expected outputs of the graph: %s", (int)size, word,
+                expected_text(&names));
 }
 
 static graphi_status check_names(const graphi_graph *graph, const char *list)
@@ -82,9 +86,9 @@ static graphi_status check_names(const graphi_graph *graph, const char *list)
         for (size_t i = 0; i < graph->outputs.count; i++)
             known |= is_name(graph->outputs.data[i].name, word, size);
         if (!known)
-            return no_outputs(word, size);
+            return no_outputs(graph, word, size);
     }
-    return list[strspn(list, ", ")] ? GRAPHI_OK : no_outputs(list, strlen(list));
+    return list[strspn(list, ", ")] ? GRAPHI_OK : no_outputs(graph, list, strlen(list));
 }
 
 graphi_status passes_select(graphi_graph *graph, const char *outputs, bool updates)
