@@ -3,6 +3,7 @@
 """What was trained is used: inputs made from what the checkpoint says, outputs of `run` beside what `eval` finds.
 
 usage: test_cli_use.py --build DIR [--only WORD] [--seed N]"""
+import gzip
 import json
 import math
 import os
@@ -166,7 +167,8 @@ def test_run(cli):
 
 
 def test_page(cli):
-    """The page's lines made images of the files' side for a network of another one. Here they are run as they stand."""
+    """The page's lines made images of the files' side for a network of another one, and those of text ended where the file was of images.
+    Here they are run as they stand."""
     try:
         import numpy
     except ImportError as error:
@@ -175,14 +177,20 @@ def test_page(cli):
     words = ["pathnet", "--data", folder, "--image", 32, "--batch", 8, "--tune", 0, "--quiet", "--checkpoint", checkpoint]
     cli.run("train", *words, "--steps", 2)
     cli.run("eval", *words, "--output", "all")
-    block = (cli.source / "docs" / "training.md").read_text().split("```python\n")[1].split("\nnumbers = ")[0]
-    pixels = numpy.frombuffer((folder / "t10k-images-idx3-ubyte").read_bytes()[16:], numpy.uint8).reshape(-1, 28, 28, 1)[:8]
+    images, text = (part.split("```")[0] for part in (cli.source / "docs" / "training.md").read_text().split("```python\n")[1:])
+    with gzip.open(cli.folder / "t10k-images-idx3-ubyte.gz", "wb") as file:
+        file.write((folder / "t10k-images-idx3-ubyte").read_bytes())
     here = os.getcwd()
     os.chdir(cli.folder)
     try:
-        exec(block, {"pixels": pixels})
+        exec(images.replace("/usr/share/datasets/fashion-mnist/", ""), {})
+        (cli.folder / "text.txt").write_text("the quick brown fox jumps over the lazy dog .\n" * 200)
+        cli.run("train", "lstm", "--data", "text.txt", "--batch", 4, "--units", 8, "--steps", 1, "--tune", 0, "--checkpoint", "text.safetensors")
+        exec(text, {})
     finally:
         os.chdir(here)
+    cli.run("run", "lstm", "--checkpoint", "text.safetensors", "--batch", 1, "--input", "tokens=t.npy", "--repeat", 1, "--output", "words")
+    assert numpy.load(cli.folder / "words" / "logits.npy").shape[0] == 20
     cli.run("run", "pathnet", "--checkpoint", checkpoint, "--batch", 8, "--input", "images=x.npy", "--repeat", 1, "--output", "out")
     ours, theirs = (numpy.load(cli.folder / name / "logits.npy") for name in ("out", "all"))
     assert ours.shape == (8, 4) and abs(ours - theirs[:8]).max() < 1e-5, abs(ours - theirs[:8]).max()
