@@ -10,11 +10,27 @@
 
 enum { PAIRS = 400 };
 
+/* Of the first step, which compiles: seconds that it may take with --quick, and without. */
+enum { FIRST_QUICK_S = 300, FIRST_S = 1800 };
+
 static double limit_s(const struct comparison *c, bool first)
 {
     if (c->bench->options.quick)
-        return first ? 60 : 180;
-    return first ? 1800 : 3600;
+        return first ? FIRST_QUICK_S : 60;
+    return first ? FIRST_S : 3600;
+}
+
+/* The median of n steps, ms; negative: the reason says why. --quick judges by the steps behind the first one. */
+static double steps_of(const struct comparison *c, struct peer *peer, int n, bool first)
+{
+    const bool quick = c->bench->options.quick;
+    const double ms = turns_peer(peer, n, limit_s(c, first) * (quick ? n : 1));
+    if (ms < 0 && peer->late && quick && first)
+        snprintf(peer->reason, sizeof peer->reason, "its first step, which compiles, takes over %d minutes (--quick)",
+                 FIRST_QUICK_S / 60);
+    else if (ms < 0 && peer->late && quick)
+        snprintf(peer->reason, sizeof peer->reason, "takes over a minute a step (--quick)");
+    return ms;
 }
 
 static json_t *command(const char *name) { return json_pack("{s:s}", "cmd", name); }
@@ -35,7 +51,7 @@ static graphi_status alternate(struct comparison *c, struct peer *peer, const ch
         if (status != GRAPHI_OK)
             return status;
         turns_rest();
-        if ((b[*pairs] = turns_peer(peer, steps, limit_s(c, false))) < 0) {
+        if ((b[*pairs] = steps_of(c, peer, steps, false)) < 0) {
             *pairs = 0;
             return GRAPHI_OK;
         }
@@ -54,16 +70,16 @@ static bool settle(struct comparison *c, struct peer *peer, json_t *row, const c
     int64_t start = json_integer_value(json_object_get(answer, "start_rss"));
     result_string(row, "engine_version", json_string_value(json_object_get(answer, "version")));
     json_decref(answer);
-    if ((*first = turns_peer(peer, 1, limit_s(c, true))) < 0)
+    if ((*first = steps_of(c, peer, 1, true)) < 0)
         return false;
     int n = *first > 2000 ? 1 : 3;
-    if ((*later = turns_peer(peer, n, limit_s(c, false))) < 0 || !(answer = peer_ask(peer, command("memory"), 60)))
+    if ((*later = steps_of(c, peer, n, false)) < 0 || !(answer = peer_ask(peer, command("memory"), 60)))
         return false;
     int64_t peak = json_integer_value(json_object_get(answer, "peak_rss"));
     result_integer(row, "peak_rss_bytes", peak - start);
     result_integer(row, "peak_rss_absolute_bytes", peak);
     json_decref(answer);
-    if (!(answer = peer_ask(peer, json_pack("{s:s,s:f}", "cmd", "check", "rate", CHECK_RATE), limit_s(c, false))))
+    if (!(answer = peer_ask(peer, json_pack("{s:s,s:f}", "cmd", "check", "rate", CHECK_RATE), limit_s(c, true))))
         return false;
     char what[200];
     double apart = ours_difference(&c->ours, answer, what, sizeof what);
@@ -122,9 +138,8 @@ static graphi_status at_setting(struct comparison *c, const struct framework *fr
         result_number(row, "load_ms", fmax(0, first - median));
         result_rate(row, c->ours.network.rating, median);
     } else if (status == GRAPHI_OK) {
-        bool left_out = peer.late && c->bench->options.quick;
-        result_string(row, "status", left_out ? "missing" : "failed");
-        result_string(row, "reason", left_out ? "takes over a minute a step (--quick)" : peer.reason);
+        result_string(row, "status", peer.late && c->bench->options.quick ? "missing" : "failed");
+        result_string(row, "reason", peer.reason);
     }
     peer_stop(&peer);
     return report_interrupted() ? GRAPHI_INTERRUPTED : status;
