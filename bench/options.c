@@ -73,6 +73,7 @@ static graphi_status simulated(struct study *s)
 struct otherwise {
     const char *id;
     bool streaming, merge, cells;
+    graphi_streaming with, without; /* streaming: what differs */
 };
 
 /* The static setting of the compilation that is predicted to be the faster one. */
@@ -90,18 +91,21 @@ static graphi_status two_plans(struct bench *bench, const char *name, const char
 {
     struct network networks[2] = {0};
     char disable[512], id[96];
-    graphi_plan_options on;
+    graphi_plan_options on, off;
     struct contender list[2] = {0};
     graphi_setting setting = {0};
     int rounds = 0;
     graphi_status status = job_plan_options(&bench->options, &on);
     snprintf(disable, sizeof disable, "%s%s+merge", on.disable ? on.disable : "", on.disable ? "," : "");
+    off = on;
     if (other->merge)
         on.disable = disable;
-    if (other->streaming)
-        on.streaming = GRAPHI_STREAM_ALWAYS;
+    if (other->streaming) {
+        on.streaming = other->with;
+        off.streaming = other->without;
+    }
     if (status == GRAPHI_OK)
-        status = network_open(bench, name, size, NULL, &networks[0]);
+        status = network_open(bench, name, size, &off, &networks[0]);
     bool before = bench->options.merged;
     bench->options.merged = other->cells || before;
     if (status == GRAPHI_OK)
@@ -128,15 +132,18 @@ static graphi_status two_plans(struct bench *bench, const char *name, const char
 static graphi_status body(struct bench *bench, const char *name, const char *size)
 {
     struct network network;
-    static const struct otherwise others[] = {{"streaming stores", .streaming = true},
-                                              {"products that share an input merged", .merge = true},
-                                              {"cells with merged gates", .cells = true}};
+    static const struct otherwise others[] = {
+        {"streaming stores", .streaming = true, .with = GRAPHI_STREAM_BY_SIZE, .without = GRAPHI_STREAM_NEVER},
+        {"streaming stores of small results", .streaming = true, .with = GRAPHI_STREAM_ALWAYS,
+         .without = GRAPHI_STREAM_BY_SIZE},
+        {"products that share an input merged", .merge = true},
+        {"cells with merged gates", .cells = true}};
     graphi_status status = network_open(bench, name, size, NULL, &network);
     if (status != GRAPHI_OK)
         return status;
     status = settings_part(bench, &network);
     network_close(&network);
-    for (int i = 0; i < 3 && status == GRAPHI_OK; i++)
+    for (size_t i = 0; i < sizeof others / sizeof *others && status == GRAPHI_OK; i++)
         if (!others[i].cells || strstr(name, "lstm"))
             status = two_plans(bench, name, size, &others[i]);
     return status;

@@ -255,7 +255,7 @@ def test_compiled_otherwise(cli):
     cli.bench("options")
     rows = {row["id"].split(": ")[1]: row for row in judged(cli, "options", "lstm", "--size", "small", "--seconds", 0.01)["rows"]}
     pairs = [name for name in rows if f"without {name}" in rows]
-    assert len(pairs) == 3, rows.keys()
+    assert len(pairs) == 4, rows.keys()
     for name in pairs:
         settings = [[row[key] for key in ("policy", "driver", "executors", "width")] for row in (rows[name], rows[f"without {name}"])]
         assert settings[0] == settings[1], f"{name}: {settings}"

@@ -115,13 +115,15 @@ def test_settings_tried(cli):
 def test_plan_slots(cli):
     """A plan under other compile options took the place of the default one, and the next command measured again."""
     words = ["pathnet", "--image", 16, "--batch", 8]
-    special = (["--disable", "fusion"], ["--isa", "plain"], ["--conv-error", 1], ["--streaming"], [])
+    special = (["--disable", "fusion"], ["--isa", "plain"], ["--conv-error", 1], ["--streaming", "on"], ["--streaming", "off"], [])
     for options in special:
         cli.run("profile", *words, "--tune", 0.1, *options)
     assert len(list((cli.folder / "plans").glob("*.plan"))) == len(special)
     for options in (*special, ["--disable", "cse"]):
         notes = " ".join(cli.result("run", *words, "--training", "--repeat", 1, *options)["notes"])
         assert ("the stored plan was used" in notes) == (options in special), (options, notes)
+    notes = " ".join(cli.result("run", *words, "--training", "--repeat", 1, "--streaming", "auto")["notes"])
+    assert "the stored plan was used" in notes, notes
     for precision, usual in ("float32", 4), ("bfloat16", 8):  # said or not, it is the same plan
         chosen = ["--precision", precision]
         cli.run("profile", *words, "--tune", 0.1, *chosen)

@@ -31,9 +31,9 @@ struct options {
     const char *plan, *save_plan, *curves, *model;
     bool explain, allow_rounding;
     double conv_error;
-    const char *disable;
+    const char *disable, *streaming;
     int depth, backward_executors, candidates, tolerance, interval;
-    bool tolerance_given, no_inline, streaming;
+    bool tolerance_given, no_inline;
     const char *timeline, *out;
     const char *size, *task, *data;
     int64_t steps, epochs, batch, image, units, unroll, validate, classes;

@@ -20,6 +20,14 @@ static int index_of(const char *word, const char *const *names)
     return i;
 }
 
+static const char *const switches[] = {"auto", "on", "off"};
+
+static graphi_streaming asked_streaming(const struct options *o)
+{
+    static const graphi_streaming streaming[] = {GRAPHI_STREAM_BY_SIZE, GRAPHI_STREAM_ALWAYS, GRAPHI_STREAM_NEVER};
+    return streaming[index_of(o->streaming, switches)];
+}
+
 /* 0 was typed: the plan's 0 is the default. */
 static int asked_tolerance(const struct options *o)
 {
@@ -44,7 +52,6 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
 {
     static const char *const drivers[] = {"auto", "dedicated", "combining"};
     static const char *const precisions[] = {"float32", "bfloat16"};
-    static const char *const switches[] = {"auto", "on", "off"};
     static const int choice[] = {0, 1, -1};
     const int pin = index_of(options->pin, switches);
     *out = (graphi_plan_options){
@@ -59,7 +66,7 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
         .precision = index_of(options->precision, precisions) ? GRAPHI_BF16 : GRAPHI_F32,
         .conv_error = options->conv_error,
         .allow_rounding = options->allow_rounding,
-        .streaming = options->streaming ? GRAPHI_STREAM_ALWAYS : GRAPHI_STREAM_BY_SIZE,
+        .streaming = asked_streaming(options),
         .check_numerics = options->check_numerics,
         .disable = options->disable,
     };
@@ -369,9 +376,10 @@ static const char *special_options(const struct options *o, char text[18])
     uint64_t hash = 0xcbf29ce484222325ull;
     const double usual = o->precision && strcmp(o->precision, "bfloat16") == 0 ? 8 : 4;
     const double conv_error = o->conv_error == usual ? 0 : o->conv_error;
-    if (!o->isa && !o->disable && !(conv_error > 0) && !o->streaming && !o->check_numerics)
+    const int streaming = asked_streaming(o);
+    if (!o->isa && !o->disable && !(conv_error > 0) && !streaming && !o->check_numerics)
         return "";
-    snprintf(words, sizeof words, "%s %a %d %d %s", o->isa ? o->isa : "", conv_error, o->streaming,
+    snprintf(words, sizeof words, "%s %a %d %d %s", o->isa ? o->isa : "", conv_error, streaming,
              o->check_numerics, o->disable ? o->disable : "");
     for (const char *c = words; *c; c++)
         hash = (hash ^ (unsigned char)*c) * 0x100000001b3ull;
