@@ -92,7 +92,7 @@ static void limit_goals(struct comparison *c, const struct limit *list, size_t c
             double goal = *c->size == 's' ? list[i].small : *c->size == 'm' ? list[i].medium : list[i].large;
             snprintf(title, sizeof title, "%s%s: per cent of the limit", c->title, what);
             rates_goal(&c->bench->result, title, 100 * c->ours.network.rating.limit_ms / ms, goal,
-                       c->ours.network.rating.roof_gflops);
+                       c->ours.network.rating);
         }
 }
 

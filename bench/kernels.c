@@ -10,6 +10,8 @@
 #include "rows/pytorch.h"
 #include "rows/shapes.h"
 
+#include <string.h>
+
 static graphi_value parameter(graphi_graph *g, const char *name, int rank, const int64_t *dims)
 {
     return graphi_parameter(g, name, GRAPHI_F32, rank, dims,
@@ -78,16 +80,15 @@ static graphi_status ours(struct bench *bench, const struct shape *s, int direct
 enum { ROUNDS = KERNELS_ROUNDS, PEERS = 5 /* ourselves, oneDNN, OpenBLAS, LIBXSMM, PyTorch */ };
 
 static json_t *add_row(struct bench *bench, const char *id, const char *engine, const char *version, const char *reason,
-                       int threads, const double *ms, int n, double flops, char *full)
+                       int threads, const double *ms, int n, double flops, struct rating all, char *full)
 {
     json_t *row = kernels_row(bench, id, engine, version, threads, ms, n, reason, full);
     if (n == 0)
         return row;
-    double gflops = flops / result_median(ms, n) * 1e-6,
-           roof = bench->about.roof_gflops / bench->about.cores * threads;
+    double gflops = flops / result_median(ms, n) * 1e-6, roof = all.roof_gflops / bench->about.cores * threads;
     result_number(row, "gflops", gflops);
     result_number(row, "fraction_of_limit", gflops / roof);
-    result_number(row, "roof_gflops", bench->about.roof_gflops);
+    result_roof(row, all);
     return row;
 }
 
@@ -100,7 +101,7 @@ static void state_product_goals(struct bench *bench, const char *id, int threads
     char name[240];
     snprintf(name, sizeof name, "%s, %d thread%s: of the roof", id, threads, threads > 1 ? "s" : "");
     rates_goal(&bench->result, name, flops / result_median(ms[0], ROUNDS) * 1e-6 / roof, threads > 1 ? 0.88 : 0.92,
-               bench->about.roof_gflops);
+               job_roof(&bench->about, GRAPHI_F32));
     for (int p = 1; p < PEERS; p++) {
         if (!peers[p] || count[p] < ROUNDS)
             continue;
@@ -115,6 +116,7 @@ static void state_product_goals(struct bench *bench, const char *id, int threads
 enum { DIRECT, CHOSEN, ONEDNN, KINDS };
 struct sums {
     double ms[2][KINDS][3];
+    bool partial; /* not of all of these convolutions */
 };
 
 static const double DIRECT_ONLY = 1; /* no fast algorithm is as exact as the direct one */
@@ -158,13 +160,27 @@ static void describe(const struct shape *s, int direction, size_t size, char *id
                  (long long)s->gemm.k);
 }
 
+/* Ours multiplies bfloat16 though this shape does not ask for it, nor peers do it: these two do not compare. */
+static bool rounds_alone(const struct bench *bench, const struct shape *s)
+{
+    const char *precision = bench->options.precision;
+    return precision && strcmp(precision, "bfloat16") == 0 && !(s->is_conv ? s->conv.bfloat16 : s->gemm.bfloat16);
+}
+
+/* What ours multiplies, or peers. */
+static struct rating roof_of(const struct bench *bench, const struct shape *s, bool ours)
+{
+    const bool rounded = s->is_conv ? s->conv.bfloat16 : s->gemm.bfloat16;
+    return job_roof(&bench->about, rounded || (ours && rounds_alone(bench, s)) ? GRAPHI_BF16 : GRAPHI_F32);
+}
+
 /* A library's row; one without a version is not there. */
 static void add_library(struct bench *bench, const char *id, const char *name, const char *version, int threads,
-                        const double *ms, int count, double flops, char full[200])
+                        const double *ms, int count, double flops, struct rating roof, char full[200])
 {
     const char *reason =
         *version ? "refuses this shape or type on this machine" : "not found at build time: make peers installs it";
-    add_row(bench, id, name, version, reason, threads, ms, count, flops, full);
+    add_row(bench, id, name, version, reason, threads, ms, count, flops, roof, full);
 }
 
 static graphi_status at_shape(struct bench *bench, const struct shape *s, int direction, int threads, struct sums *sums)
@@ -190,17 +206,18 @@ static graphi_status at_shape(struct bench *bench, const struct shape *s, int di
                 ms[p][count[p]++] = t;
         }
     }
-    for (int p = 0; p < PEERS && is_plain(s) && !s->is_conv; p++)
+    for (int p = rounds_alone(bench, s); p < PEERS && is_plain(s) && !s->is_conv; p++)
         if (count[p] > 0 && flops / ms[p][0] * 1e-6 * bench->about.cores / threads > bench->about.roof_gflops) {
             job_measure_again(bench->machine, &bench->about); /* nothing multiplies faster: it was read too low */
             break;
         }
+    const struct rating roof = roof_of(bench, s, true), peers = roof_of(bench, s, false);
     char full[200], peer_id[200];
-    json_t *row = add_row(bench, id, "graphi", NULL, "", threads, ms[0], count[0], flops, full);
+    json_t *row = add_row(bench, id, "graphi", NULL, "", threads, ms[0], count[0], flops, roof, full);
     json_t *other = kernels_have_choice(s)
-                        ? add_row(bench, direct_id, "graphi", NULL, "", threads, direct, ROUNDS, flops, full)
+                        ? add_row(bench, direct_id, "graphi", NULL, "", threads, direct, ROUNDS, flops, roof, full)
                         : NULL;
-    add_library(bench, id, "oneDNN", peer_onednn_version(), threads, ms[1], count[1], flops, peer_id);
+    add_library(bench, id, "oneDNN", peer_onednn_version(), threads, ms[1], count[1], flops, peers, peer_id);
     if (count[1] == ROUNDS) {
         result_ratio(row, peer_id, ms[0], ms[1], ROUNDS);
         if (other)
@@ -210,18 +227,21 @@ static graphi_status at_shape(struct bench *bench, const struct shape *s, int di
                 sums, s, direction, threads,
                 (double[]){result_median(direct, ROUNDS), result_median(ms[0], ROUNDS), result_median(ms[1], ROUNDS)});
     }
-    if (!s->is_conv && s->uses)
+    sums->partial |= s->is_conv && s->uses && (count[1] < ROUNDS || rounds_alone(bench, s));
+    if (!s->is_conv && s->uses && !rounds_alone(bench, s))
         state_product_goals(bench, id, threads, flops, ms, count);
     if (!is_plain(s))
         return GRAPHI_OK;
     if (!s->is_conv)
-        add_library(bench, id, "OpenBLAS", peer_openblas_version(), threads, ms[2], count[2], flops, full);
+        add_library(bench, id, "OpenBLAS", peer_openblas_version(), threads, ms[2], count[2], flops, peers, full);
     if (!s->is_conv && threads == 1)
-        add_library(bench, id, "LIBXSMM", peer_libxsmm_version(), threads, ms[3], count[3], flops, full);
-    add_row(bench, id, "oneDNN in PyTorch", pytorch_version(), pytorch_reason(), threads, ms[4], count[4], flops, full);
+        add_library(bench, id, "LIBXSMM", peer_libxsmm_version(), threads, ms[3], count[3], flops, peers, full);
+    add_row(bench, id, "oneDNN in PyTorch", pytorch_version(), pytorch_reason(), threads, ms[4], count[4], flops, peers,
+            full);
     return GRAPHI_OK;
 }
 
+/* Only of all convolutions that they are about: of some of them their names would not be true. */
 static void state_goals(struct bench *bench, const struct sums *sums)
 {
     static const char *const directions[] = {"forward", "backward data", "backward weights", "all directions"};
@@ -234,7 +254,7 @@ static void state_goals(struct bench *bench, const struct sums *sums)
                        peers = d < 3 ? sums->ms[many][ONEDNN][d] : theirs;
                 ours += mine;
                 theirs += peers;
-                if (!(mine > 0))
+                if (!(mine > 0) || sums->partial)
                     continue;
                 char name[128];
                 snprintf(name, sizeof name, "%s %s, %s: oneDNN's time over ours, FLOP-weighted", kinds[kind],
@@ -253,8 +273,14 @@ static graphi_status products_and_convolutions(struct bench *bench)
             describe(s, direction, sizeof id, id);
             if (direction == 1 && s->conv.c == 3)
                 continue; /* images need no gradient */
-            if (!kernels_asked(bench, id) || (bench->options.quick && kernels_flops(s) > 1e10))
+            if (bench->options.quick && kernels_flops(s) > 1e10) {
+                kernels_leaves_out(bench, id);
                 continue;
+            }
+            if (!kernels_asked(bench, id)) {
+                sums.partial |= s->uses > 0;
+                continue;
+            }
             for (int threads = 0; (threads = kernels_next_threads(bench, threads));) {
                 graphi_status status = at_shape(bench, s, direction, threads, &sums);
                 if (status != GRAPHI_OK)

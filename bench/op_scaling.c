@@ -75,7 +75,7 @@ static graphi_status at_operation(struct bench *bench, const struct operation *o
         status = graphi_state_create(network.graph, 1, &network.state);
     network.info = none;
     if (status == GRAPHI_OK && op->product)
-        network.rating = job_rating(network.graph, &bench->about);
+        network.rating = job_rating(network.graph, &bench->about, GRAPHI_F32);
     if (status != GRAPHI_OK)
         report_failure(status);
     for (int w = 1; w <= widths && status == GRAPHI_OK; w++) {

@@ -316,6 +316,11 @@ def test_results(cli):
     assert row["n"] == 3 and result["plan"]["allocations_in_step"] == 0
     rated = row["fraction_of_limit"] * result["machine"]["roof_gflops"]  # Winograd's fewer FLOPs are not what a step is rated by
     assert abs(row["gflops"] / rated - 1) < 0.01, (row["gflops"], rated)
+    result = cli.result("run", "pathnet", "--repeat", 3, "--quiet", "--precision", "bfloat16")
+    row, known = result["rows"][0], result["machine"]["roof_bf16_gflops"]
+    assert row.get("roof_of") == ("bfloat16" if known and row.get("roof_gflops") else None), row
+    rated = row["fraction_of_limit"] * (known or result["machine"]["roof_gflops"])
+    assert not row.get("roof_gflops") or abs(row["gflops"] / rated - 1) < 0.01, (row["gflops"], rated)
     result = cli.result("simulate", "pathnet", "--machine", machine, "--executors", 8, "--width", 4)
     assert result["rows"][0]["simulated"] and result["machine"]["simulated"]
     for command in ("simulate", "inspect", "run"):

@@ -182,6 +182,8 @@ def test_rows_of_kernels(cli):
     cli.bench("kernels")
     errors = cli.run("bench", "kernels", "no row has this", expect=2).stderr.splitlines()
     assert "found 'no row has this', expected a part of a row's name; they begin with lstm, " in errors[-1], errors
+    errors = cli.run("bench", "kernels", "two groups", "--quick", expect=2).stderr.splitlines()  # no rows and exit 0 once
+    assert "found 'two groups', expected a part of the name of a row that --quick does not leave out" in errors[-1], errors
 
 
 def test_cores_described(cli):
@@ -270,6 +272,23 @@ def test_paired_goals(cli):
     assert told or all(row["status"] == "missing" for row in rows.values() if row["engine"] == "oneDNN"), (rows.keys(), goals)
     for name in told:
         assert abs(goals[f"{name}: oneDNN's time over ours"] * rows[name]["ratio"]["median"] - 1) < 1e-9, name
+
+
+def test_goals_of_bfloat16(cli):
+    """Fractions of what multiplies bfloat16 stood against the float32 roof, and goals compared ours in bfloat16 with peers in
+    float32; goals about all convolutions were stated of some."""
+    cli.bench("kernels")
+    words = ["kernels", "lstm small, one gate", "pathnet small, layer 3 forward", "--cores", 1]
+    for precision in "float32", "bfloat16":
+        result = judged(cli, *words, "--precision", precision)
+        known = precision == "bfloat16" and result["machine"]["roof_bf16_gflops"]
+        rows = [row for row in result["rows"] if row["n"]]
+        assert not result["goals"] and rows, result["goals"]
+        for row in rows:
+            rounds = known and row["engine"] == "graphi"
+            assert row.get("roof_of") == ("bfloat16" if rounds else None), row
+            assert row["roof_gflops"] == result["machine"]["roof_bf16_gflops" if rounds else "roof_gflops"], row
+    assert not judged(cli, "kernels", "lstm medium, one gate 64x512x512", "--cores", 1, "--precision", "bfloat16")["goals"]
 
 
 def test_static_choice(cli):

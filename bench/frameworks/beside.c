@@ -136,7 +136,7 @@ static graphi_status at_setting(struct comparison *c, const struct framework *fr
         double median = result_median(b, pairs);
         result_times(row, b, pairs);
         result_number(row, "load_ms", fmax(0, first - median));
-        result_rate(row, c->ours.network.rating, median);
+        result_rate(row, job_rating(c->ours.network.graph, &c->bench->about, GRAPHI_F32), median);
     } else if (status == GRAPHI_OK) {
         result_string(row, "status", peer.late && c->bench->options.quick ? "missing" : "failed");
         result_string(row, "reason", peer.reason);

@@ -163,7 +163,7 @@ graphi_status network_open(struct bench *bench, const char *name, const char *si
         network_close(n);
         return report_failure(status);
     }
-    n->rating = job_rating(n->graph, &bench->about);
+    n->rating = job_rating(n->graph, &bench->about, (options ? options : &plan)->precision);
     job_note_size(&bench->options, &n->info, &bench->result);
     return GRAPHI_OK;
 }

@@ -7,9 +7,9 @@
 
 #include "tool/result.h"
 
-/* A goal for a time's part of the limit: `value` (1, or 100 per cent, is the limit) is at least `goal`. roof_gflops: as
- * in struct rating. */
-void rates_goal(struct result *result, const char *name, double value, double goal, double roof_gflops);
+/* A goal for a time's part of the limit: `value` (1, or 100 per cent, is the limit) is at least `goal`. Of
+ * the rating its roof counts. */
+void rates_goal(struct result *result, const char *name, double value, double goal, struct rating rating);
 
 /* Puts rows and goals, and the machine of the result, against the roof of `best`, the machine at hand; notes say what a
  * reader must know. */

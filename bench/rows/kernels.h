@@ -22,10 +22,14 @@ json_t *kernels_row(struct bench *bench, const char *id, const char *engine, con
 /* Words after the experiment choose rows: those whose name has one of them. */
 bool kernels_asked(const struct bench *bench, const char *id);
 
+/* The same of a row that --quick leaves out: a word that chooses no others is told. */
+void kernels_leaves_out(const struct bench *bench, const char *id);
+
 /* While it is on, no row is asked for, but names are noted. */
 void kernels_only_name(bool on);
 
-/* When all rows have been named: USAGE, with how names begin, when some word chose none; INVALID when two have one
+/* When all rows have been named: USAGE, with how names begin, when some word chose none, or only what --quick leaves
+ * out; INVALID when two have one
  * name: other rows are compared with them by it. */
 graphi_status kernels_chosen(const struct bench *bench);
 

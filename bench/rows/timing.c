@@ -70,7 +70,8 @@ json_t *kernels_row(struct bench *bench, const char *id, const char *engine, con
     return row;
 }
 
-static bool chose[sizeof((struct options *)NULL)->rest / sizeof(char *)]; /* the word at this place some row */
+enum { WORDS = sizeof((struct options *)NULL)->rest / sizeof(char *) };
+static bool chose[WORDS], left_out[WORDS]; /* the word at this place some row; one that --quick leaves out */
 static bool only_name;
 static char beginnings[400]; /* first words of rows' names, ", " after each */
 static json_t *names;        /* rows' names, as keys */
@@ -105,6 +106,16 @@ bool kernels_asked(const struct bench *bench, const char *id)
     return asked && !only_name;
 }
 
+void kernels_leaves_out(const struct bench *bench, const char *id)
+{
+    if (only_name) {
+        note_beginning(id);
+        note_name(id);
+    }
+    for (int i = 0; i < bench->options.rest_count; i++)
+        left_out[i] = left_out[i] || strstr(id, bench->options.rest[i]);
+}
+
 void kernels_only_name(bool on) { only_name = on; }
 
 graphi_status kernels_chosen(const struct bench *bench)
@@ -114,7 +125,10 @@ graphi_status kernels_chosen(const struct bench *bench)
     if (*twice)
         return report_error(GRAPHI_INVALID, "kernels", "found two rows '%s', expected a name for each", twice);
     for (int i = 0; i < bench->options.rest_count; i++)
-        if (!chose[i])
+        if (!chose[i] && left_out[i])
+            return report_usage("kernels", bench->options.rest[i],
+                                "a part of the name of a row that --quick does not leave out");
+        else if (!chose[i])
             return report_usage("kernels", bench->options.rest[i], "a part of a row's name; they begin with %.*s",
                                 (int)strlen(beginnings) - 2, beginnings);
     return GRAPHI_OK;

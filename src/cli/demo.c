@@ -71,7 +71,9 @@ static void add_rows(const struct trainer *t, struct engine *engine, struct resu
     graphi_machine_info machine;
     graphi_machine_get_info(t->job.machine, &machine);
     job_measure_again(t->job.machine, &machine);
-    struct rating rating = job_rating(t->job.graph, &machine);
+    graphi_plan_info plan;
+    graphi_plan_get_info(t->job.plan, &plan);
+    struct rating rating = job_rating(t->job.graph, &machine, plan.precision);
     for (int e = 0; e < ENGINES; e++) {
         char setting[64] = "";
         graphi_plan_info info;

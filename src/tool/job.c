@@ -152,14 +152,25 @@ void job_measure_again(graphi_machine *machine, graphi_machine_info *best)
     best->roof_bf16_gflops = fmax(best->roof_bf16_gflops, now.roof_bf16_gflops);
 }
 
-struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *about)
+struct rating job_roof(const graphi_machine_info *machine, graphi_dtype precision)
 {
+    const bool bfloat16 = precision == GRAPHI_BF16 && machine->roof_bf16_gflops > 0;
+    return (struct rating){.roof_gflops = bfloat16 ? machine->roof_bf16_gflops : machine->roof_gflops,
+                           .bfloat16 = bfloat16};
+}
+
+struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *about, graphi_dtype precision)
+{
+    struct rating rating = job_roof(about, precision);
     graphi_graph_info size;
     graphi_graph_get_info(graph, &size);
-    double arithmetic = about->roof_gflops > 0 ? size.step_flops / about->roof_gflops * 1e-6 : 0;
+    double arithmetic = rating.roof_gflops > 0 ? size.step_flops / rating.roof_gflops * 1e-6 : 0;
     double memory = about->bandwidth_gbs > 0 ? (double)size.read_elements * 4 / about->bandwidth_gbs * 1e-6 : 0;
-    return arithmetic > memory ? (struct rating){size.step_flops, arithmetic, about->roof_gflops}
-                               : (struct rating){size.step_flops, memory, 0};
+    rating.flops = size.step_flops;
+    rating.limit_ms = arithmetic > memory ? arithmetic : memory;
+    if (!(arithmetic > memory))
+        rating.roof_gflops = 0;
+    return rating;
 }
 
 static graphi_status make_graph(struct job *job)
@@ -263,7 +274,7 @@ json_t *job_row(struct job *job, const char *id, struct result *result)
     graphi_machine_get_info(job->machine, &machine);
     result_times(row, job->ms, count);
     resident_row(result, row);
-    result_rate(row, job_rating(job->graph, &machine), result_median(job->ms, count));
+    result_rate(row, job_rating(job->graph, &machine, plan.precision), result_median(job->ms, count));
     return row;
 }
 

@@ -93,9 +93,12 @@ graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_
  * machine. */
 void job_measure_again(graphi_machine *machine, graphi_machine_info *best);
 
+/* The roof of multiplicands of this type, no FLOPs: that of bfloat16 dot products only where the machine has them. */
+struct rating job_roof(const graphi_machine_info *machine, graphi_dtype precision);
+
 /* What one execution is rated by (docs/architecture.md, "Words"): its direct FLOPs, and its limit, max(those / roof,
  * compulsory bytes / bandwidth). */
-struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *machine);
+struct rating job_rating(const graphi_graph *graph, const graphi_machine_info *machine, graphi_dtype precision);
 
 /* --timeline, of the last of so many executions more. */
 graphi_status job_timeline(const struct job *job, int executions, struct result *result);

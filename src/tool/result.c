@@ -109,6 +109,7 @@ void result_machine(struct result *result, const graphi_machine *machine)
     result_set(object, "quota", number(info.quota));
     result_set(object, "isa", json_string(info.isa));
     result_set(object, "roof_gflops", number(info.roof_gflops));
+    result_set(object, "roof_bf16_gflops", number(info.roof_bf16_gflops));
     result_set(object, "bandwidth_gbs", number(info.bandwidth_gbs));
     result_set(object, "simulated", json_boolean(!info.captured));
     result_set(object, "hash", hexadecimal(info.hash));
@@ -212,13 +213,20 @@ void result_number(json_t *row, const char *key, double value)
 }
 
 
+void result_roof(json_t *line, struct rating rating)
+{
+    if (rating.roof_gflops > 0)
+        result_number(line, "roof_gflops", rating.roof_gflops);
+    if (rating.roof_gflops > 0 && rating.bfloat16)
+        result_string(line, "roof_of", "bfloat16");
+}
+
 void result_rate(json_t *row, struct rating rating, double median_ms)
 {
     result_number(row, "gflops", rating.flops / median_ms * 1e-6);
     if (rating.limit_ms > 0)
         result_number(row, "fraction_of_limit", rating.limit_ms / median_ms);
-    if (rating.roof_gflops > 0)
-        result_number(row, "roof_gflops", rating.roof_gflops);
+    result_roof(row, rating);
 }
 void result_integer(json_t *row, const char *key, int64_t value) { result_set(row, key, json_integer(value)); }
 void result_string(json_t *row, const char *key, const char *value) { result_set(row, key, text(value)); }

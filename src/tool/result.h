@@ -50,7 +50,10 @@ void result_number(json_t *row, const char *key, double value);
 struct rating {
     double flops, limit_ms; /* of one execution; limit_ms 0: unknown */
     double roof_gflops; /* that the limit follows from; 0: from bandwidth, or there is none */
+    bool bfloat16;      /* it is that of bfloat16 dot products, not of float32 */
 };
+/* roof_gflops, and roof_of where it is not float32, of a row or a goal; nothing where the roof is 0. */
+void result_roof(json_t *line, struct rating rating);
 void result_rate(json_t *row, struct rating rating, double median_ms);
 void result_integer(json_t *row, const char *key, int64_t value);
 void result_string(json_t *row, const char *key, const char *value);
