@@ -25,6 +25,7 @@ enum {
     BAND_MOST = 4 * BAND_BYTES, /* more would leave it */
     WEIGHTS_MOST = 512 << 10,  /* panels of a direct convolution, which are read once a band: half of that cache */
     FEWEST_PIXELS = 256,       /* of an image */
+    FEWEST_ROWS = 64,          /* of all images: two threads that cut a smaller one lose more by what both make */
     PIECE_STEPS = 8,           /* a piece has at least so many times the rows made at a time: of those few are less than
                                   all */
 };
@@ -204,7 +205,7 @@ bool conv_pools(const struct conv_spec *spec, enum isa isa)
     if (conv_shape_finish(&finished.shape, "conv"))
         return false;
     finished.algorithm = spec->algorithm == CONV_AUTO ? conv_choose(&finished, isa) : spec->algorithm;
-    if (!possible(&finished, isa) || s->oh * s->ow < FEWEST_PIXELS ||
+    if (!possible(&finished, isa) || s->oh * s->ow < FEWEST_PIXELS || s->n * s->oh < FEWEST_ROWS ||
         (finished.algorithm == CONV_DIRECT && 4 * s->kh * s->kw * (s->c / s->groups) * s->k > WEIGHTS_MOST) ||
         bind_conv(&finished, isa, &conv, &rows))
         return false;
