@@ -94,6 +94,20 @@ def misplaced(path, argv):
         ([] if told else [f"{path.name}: found neither --json nor --out, expected one"])
 
 
+def unexplained(stored, page):
+    """Goals that results in this folder and its folders miss, and that the last table of reasons.md does not have as they are; and
+    rows of it that no result misses."""
+    table = page.split("\n## Every missed goal\n")[-1]
+    rows = [line.rsplit("|", 2)[0] for line in table.splitlines() if line.startswith("| [") and "](#" in line.rsplit("|", 2)[1]]
+    missed = []
+    for path in sorted(stored.rglob("*.json")):
+        name = path.relative_to(stored).with_suffix("")
+        missed += [f"| [{name}]({name}.md) | {goal['name']} | {goal['value']:.4g} | {goal['goal']:.4g} "
+                   for goal in json.loads(path.read_text())["goals"] if not goal["met"]]
+    return [f"found no {row}| with a link to its reason, expected one" for row in missed if row not in rows] + \
+        [f"found {row}|, which no result misses" for row in rows if row not in missed]
+
+
 def check_schema(folder):
     """A file that is missing, or no JSON, is a line as any other problem is, and keeps nobody from the files behind it."""
     (folder / "text").write_text("none")
@@ -123,6 +137,12 @@ def main():
         stood = pages()
         assert stood["README.md"].startswith("# Results\n") and stood["README.md"].endswith("\n\n" + README), stood["README.md"]
         assert {**stood, "README.md": ""} == {**PAGES, "README.md": ""}, stood
+        # A missed goal without a reason; a reason whose result was measured again.
+        reason = "| [first](first.md) | speed | 1 | 2 | [why](#speed) |\n"
+        assert not unexplained(folder, "\n## Every missed goal\n" + reason)
+        for page in "", reason.replace("(#speed)", ""), reason.replace("| 1 |", "| 1.5 |"):
+            assert "| speed | 1 | 2 |" in unexplained(folder, page)[0], page
+        assert "| speed | 1.5 | 2 |" in unexplained(folder, reason + reason.replace("| 1 |", "| 1.5 |"))[0]
         # What was interrupted says so, in the contents too.
         (folder / "stopped.json").write_text(json.dumps({**SECOND, "ok": False}))
         run(folder)
@@ -182,6 +202,8 @@ def main():
     assert not misplaced(Path("results/zen/a.json"), ["--out", "docs/results/zen"])
     wrong = [line for path in sorted(stored.rglob("*.json")) for line in misplaced(path, json.loads(path.read_text())["argv"])]
     assert not wrong, "\n".join(wrong)
+    missing = unexplained(stored, (stored / "reasons.md").read_text())
+    assert not missing, "docs/results/reasons.md: " + "\n".join(missing)
     print(f"rendered as expected, {len(faults)} malformed files named, planted gains found, docs/results as stored")
 
 
