@@ -486,7 +486,8 @@ static void selection_drops_updates(void **state)
         assert_false(g->nodes.data[i].backward);
     assert_true(g->nodes.count < before / 2);
     assert_int_equal(passes_select(g, "loss,nothing", false), GRAPHI_INVALID);
-    assert_string_equal(graphi_message(), "INVALID: outputs: found 'nothing', expected outputs of the graph: one of loss");
+    assert_string_equal(graphi_message(),
+                        "INVALID: outputs: found 'nothing', expected outputs of the graph: one of loss");
     graphi_graph_destroy(g);
 }
 

@@ -225,7 +225,8 @@ static graphi_status find_checkpoint(struct options *o, bool *none)
     const bool network = o->subject && network_of(o->subject) && !strchr(o->subject, ' ');
     *none = o->checkpoint ? o->subject && !network : network;
     if (!o->checkpoint && !o->subject)
-        return report_error(GRAPHI_USAGE, "--resume", "found nothing, expected FILE, or a network beside --checkpoint FILE");
+        return report_error(GRAPHI_USAGE, "--resume",
+                            "found nothing, expected FILE, or a network beside --checkpoint FILE");
     if (*none || o->checkpoint)
         return GRAPHI_OK;
     o->checkpoint = o->subject;

@@ -67,8 +67,12 @@ graphi_status job_curves_open(struct job *job)
     graphi_status status = *path ? graphi_curves_open(job->machine, path, &job->curves) : GRAPHI_OK;
     if (status == GRAPHI_OK)
         return status;
-    if (status == GRAPHI_MEMORY || status == GRAPHI_IO) /* the file may be sound */
+    if (status == GRAPHI_MEMORY) /* the file may be sound */
         return report_failure(status);
+    if (status == GRAPHI_IO) {
+        note(o, "stored curves are not used");
+        return GRAPHI_OK;
+    }
     note(o, "stored curves are not used but measured again");
     status = graphi_curves_renew(job->machine, path, &job->curves);
     return status == GRAPHI_MEMORY ? report_failure(status) : GRAPHI_OK;

@@ -294,8 +294,8 @@ static void keep_plan(struct job *job)
     }
 }
 
-/* Into job->plan; NULL: there is none. One that is refused or broken is no error, but is told; one that could not be
- * read may be sound, and is not made anew. */
+/* Into job->plan; NULL: there is none. One that is refused or broken is no error, but is told; nor is one that could
+ * not be read, which may be sound, so that nothing takes its place. */
 static graphi_status load_cached(struct job *job, const graphi_plan_options *plan)
 {
     if (!*job->plan_path || access(job->plan_path, F_OK) != 0)
@@ -305,11 +305,11 @@ static graphi_status load_cached(struct job *job, const graphi_plan_options *pla
         job->asked = was_asked(job->plan);
         return GRAPHI_OK;
     }
-    const bool gone = status == GRAPHI_IO && access(job->plan_path, F_OK) != 0; /* meanwhile */
-    if (status == GRAPHI_MEMORY || (status == GRAPHI_IO && !gone))
+    if (status == GRAPHI_MEMORY)
         return report_failure(status);
-    if (!gone)
-        snprintf(job->not_used, sizeof job->not_used, "%s", graphi_message());
+    snprintf(job->not_used, sizeof job->not_used, "%s", graphi_message());
+    if (status == GRAPHI_IO)
+        *job->plan_path = 0;
     return GRAPHI_OK;
 }
 
