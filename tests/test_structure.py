@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks what a compiler does not: that layers include only what they know, that the exported symbols are those of the
-public headers, that generated files are current, that files are short, licensed, and that messages have their one form.
+public headers, that generated files are current, that files are short, licensed, that messages have their one form, and that
+what is written past the caches is.
 
 Each check takes the tree as an argument; --self-test gives each a copy of the tree with one planted fault and fails
 unless the check finds it. The table KNOWS below is the table of layers of docs/architecture.md.
@@ -9,6 +10,7 @@ unless the check finds it. The table KNOWS below is the table of layers of docs/
 usage: test_structure.py --source DIR --build DIR [--self-test]"""
 import argparse
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -287,6 +289,22 @@ def check_quoted(root, build):
             if not re.fullmatch(r'"[^"]+"', line)]
 
 
+STREAMED = {**{f"isa_{isa}.dir/src/kernels/isa/{name}.c.o": "vstream" for isa in ("avx2", "avx512", "bf16")
+               for name in ("norm_run", "pool_run", "program_run", "softmax_run")}, "layer_kernels.dir/src/kernels/copy.c.o": "_mm_stream_si128"}
+STREAMING = re.compile(r"\tv?movnt(ps|dq|pd|i)\b")
+STREAMS = platform.machine() in ("x86_64", "AMD64") and shutil.which("objdump")
+
+
+def check_streaming(root, build):
+    """An ordinary store in place of a streaming one gives the same bits: nothing but time would tell."""
+    problems = []
+    for name, function in STREAMED.items() if STREAMS else ():
+        done = subprocess.run(["objdump", "-d", "--no-show-raw-insn", build / "CMakeFiles" / name], capture_output=True, text=True)
+        if done.returncode or not STREAMING.search(done.stdout):
+            problems.append(f"CMakeFiles/{name}: found no store past the caches, expected {function}'s")
+    return problems
+
+
 def check_operations(root, build):
     """A list whose order or default nobody tells, a result whose shape must be guessed: found by reading the source alone."""
     problems = []
@@ -304,7 +322,7 @@ def check_operations(root, build):
 CHECKS = {"layers": check_layers, "page of layers": check_table_of_layers, "exports": check_exports,
           "generated": check_generated, "files": check_files, "columns": check_columns, "clocks": check_clocks,
           "temporary": check_temporary, "messages": check_messages, "table": check_table, "benchmarks": check_benchmarks, "quoted": check_quoted,
-          "operations": check_operations}
+          "operations": check_operations, "streaming": check_streaming}
 
 
 def append(name, text):
@@ -350,6 +368,14 @@ def unquoted(root):
     return root / "build"
 
 
+def ordinary_stores(root):
+    """Gives the folder of a build, whose objects have nothing but a return."""
+    for name in STREAMED:
+        (root / "build/CMakeFiles" / name).parent.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["cc", "-c", "-x", "c", "-", "-o", root / "build/CMakeFiles" / name], input="void f(void) {}", text=True, check=True)
+    return root / "build"
+
+
 # check, what is planted, what the message must name
 FAULTS = [
     ("page of layers", replace("docs/architecture.md", "| engine |", "| engine, models |"), "layer train"),
@@ -387,6 +413,7 @@ FAULTS = [
     ("operations", replace("docs/operations.md", "| [height, width] of w |", "| |"), "no meaning of `kernel`"),
     ("operations", replace("docs/operations.md", "| [N,H,W,C] to [N,C] |", "| |"), "no shapes of `global_avg_pool`"),
     ("quoted", unquoted, "objects.rsp:2"),
+    *([("streaming", ordinary_stores, "isa_avx2.dir/src/kernels/isa/norm_run.c.o")] if STREAMS else []),
 ]
 
 
