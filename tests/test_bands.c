@@ -334,7 +334,7 @@ enum { BATCH = 3, SIDE = 37, CHANNELS = 4, FILTERS = 20 };
 
 struct form {
     const char *what;
-    bool average, overlapping, hanging, trained, read_twice, output, small, places;
+    bool average, overlapping, hanging, trained, read_twice, output, small, few, places;
     bool part, rounded; /* of a concatenation; by several convolutions, to bfloat16 */
     bool taken;
 };
@@ -354,12 +354,13 @@ static const struct form forms[] = {
     {"a second reader", .read_twice = true},
     {"an output", .output = true},
     {"a small image", .small = true},
+    {"images of few rows together", .few = true},
 };
 
 static graphi_graph *network(const struct form *f)
 {
     graphi_graph *g;
-    const int64_t side = f->small ? 11 : SIDE, size = f->overlapping ? 3 : 2, pad = f->overlapping;
+    const int64_t side = f->small ? 11 : f->few ? 17 : SIDE, size = f->overlapping ? 3 : 2, pad = f->overlapping;
     check_ok(graphi_graph_create(&g));
     graphi_value x =
         graphi_input(g, "x", GRAPHI_F32, 4, (int64_t[]){graphi_symbol(g, "batch", BATCH), side, side, CHANNELS});
