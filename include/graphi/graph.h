@@ -118,8 +118,9 @@ GRAPHI_API graphi_status graphi_gradients(graphi_graph *graph, graphi_value loss
 
 typedef enum graphi_optimizer_kind { GRAPHI_SGD, GRAPHI_MOMENTUM, GRAPHI_ADAM } graphi_optimizer_kind;
 
-/* Zero fields take the usual defaults: momentum 0.9, beta1 0.9, beta2 0.999, epsilon 1e-8. Momentum and betas are below
- * 1, as float32 numbers too. The learning rate has no default and must be given: 0 is the graph's first value. */
+/* Zero fields take the usual defaults: momentum 0.9, beta1 0.9, beta2 0.999, epsilon 1e-8; so none of these can be 0.
+ * Momentum and betas are below 1, as float32 numbers too. The learning rate has no default and must be given: 0 is the
+ * graph's first value. */
 typedef struct graphi_optimizer {
     graphi_optimizer_kind kind;
     graphi_value learning_rate; /* a float32 scalar value, usually an input fed by a schedule */
@@ -129,10 +130,12 @@ typedef struct graphi_optimizer {
     const char *only;    /* parameters whose name starts with this; NULL: all trainable ones */
 } graphi_optimizer;
 
-/* Gradients of `loss` and update nodes for every trainable float32 parameter it depends on. Slots are parameters named
- * "NAME/momentum" and so on, not trainable. Errors as graphi_gradients; INVALID also for no optimizer, for numbers that
- * are none of an optimizer's, for a learning rate that is no float32 scalar or is one of these parameters, where no
- * trainable parameter is found, and where one is updated already. */
+/* Gradients of `loss` and update nodes for every trainable float32 parameter it depends on. What the optimizer keeps
+ * are parameters, not trainable, zero at first: "NAME/momentum"; of Adam "NAME/adam_m", "NAME/adam_v" and its count of
+ * steps, "adam/step" behind the text of `only` ("adam/step2", ... where that name is taken). Errors as
+ * graphi_gradients; INVALID also for no optimizer, for numbers that are none of an optimizer's, for a learning rate
+ * that is no float32 scalar or is one of these parameters, where no trainable parameter is found, and where one is
+ * updated already. */
 GRAPHI_API graphi_status graphi_minimize(graphi_graph *graph, graphi_value loss, const graphi_optimizer *optimizer);
 
 /* Marks a parameter that graphi_minimize, when it is called later, must leave alone (running statistics, optimizer

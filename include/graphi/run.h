@@ -37,8 +37,9 @@ GRAPHI_API graphi_status graphi_run_set(graphi_run *run, const char *input, cons
  * naming the symbol: there is none of that name, or another size. */
 GRAPHI_API graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t value);
 
-/* Global index of the first sample of the next batch: random numbers are keyed by it. A sample is what one of a symbol
- * has of dimension 0, several rows where samples were laid below each other; where dimension 0 is fixed, one row. */
+/* Global index of the first sample of the next batch, 0 at first, kept until it is set again: random numbers are keyed
+ * by it. A sample is what one of a symbol has of dimension 0, several rows where samples were laid below each other;
+ * where dimension 0 is fixed, one row. */
 GRAPHI_API void graphi_run_set_first_sample(graphi_run *run, uint64_t index);
 
 /* One iteration. All inputs must have been set once. The calling thread works too, on at least 256 KB of its stack, and
