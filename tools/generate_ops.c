@@ -140,12 +140,13 @@ static const char *const numbers =
     "of a larger array, as a slice is. Winograd convolutions of a full batch err at most four\n"
     "times as much as direct ones, root mean square, eight times with points in bfloat16 (`--conv-error`).\n"
     "\n"
-    "**Special values.** Denormal numbers are kept, except by products of bfloat16, whose instruction takes them as\n"
-    "zero. NaN and infinities go where IEEE 754 sends them (`min`, `max` and pools give NaN if any is). The\n"
-    "exception is Winograd's algorithm: where its tiles (8 by 8 pixels at most) read a NaN or an infinity, results\n"
-    "are NaN or infinite that a direct convolution has finite, and an infinity may become a NaN; `--conv-error 1`\n"
-    "takes direct convolutions. Training stops at a loss that is not finite, and `--check-numerics` names the\n"
-    "operation.\n";
+    "**Special values.** Denormal numbers are kept, except by products of bfloat16 with `--isa bf16`, whose\n"
+    "instruction takes them as zero; on other instruction sets these products keep them. NaN and infinities go where\n"
+    "IEEE 754 sends them (`min`, `max` and pools give NaN if any is); the sign and payload of a NaN are not\n"
+    "promised, not even to be the same for every number of threads. The exception is Winograd's algorithm: where\n"
+    "its tiles (8 by 8 pixels at most) read a NaN or an infinity, results are NaN or infinite that a direct\n"
+    "convolution has finite, and an infinity may become a NaN; `--conv-error 1` takes direct convolutions. Training\n"
+    "stops at a loss that is not finite, and `--check-numerics` names the operation.\n";
 
 static const char *const introduction =
     "# Operations\n"
