@@ -89,10 +89,19 @@ static size_t read_some(void *buffer, size_t size, void *context)
 static json_t *collect(const char *path, const struct options *options, int *exit_status)
 {
     int ends[2];
-    if (pipe(ends) != 0)
-        return NULL;
     const char *part = experiment_find(options->subject)->option;
-    char **arguments = calloc((size_t)options->argc + 2, sizeof *arguments);
+    const size_t most = (size_t)options->argc + 2;
+    char **arguments = calloc(most, sizeof *arguments);
+    if (!arguments) {
+        *exit_status = report_error(GRAPHI_MEMORY, path, "found no memory for %zu arguments, expected some", most);
+        return NULL;
+    }
+    if (pipe(ends) != 0) {
+        *exit_status =
+            report_error(GRAPHI_IO, path, "found that it cannot be read (%s), expected a pipe", strerror(errno));
+        free(arguments);
+        return NULL;
+    }
     int count = 0;
     arguments[count++] = (char *)path;
     if (part)

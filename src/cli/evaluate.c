@@ -24,7 +24,9 @@ graphi_status zero_states(graphi_state *state, const char *prefix)
         for (int d = 0; d < rank; d++)
             bytes *= (size_t)dims[d];
         void *zeros = calloc(1, bytes ? bytes : 1);
-        graphi_status status = zeros ? graphi_state_set(state, name, zeros, bytes) : GRAPHI_MEMORY;
+        if (!zeros)
+            return report_error(GRAPHI_MEMORY, name, "found no memory for %zu bytes, expected some", bytes);
+        graphi_status status = graphi_state_set(state, name, zeros, bytes);
         free(zeros);
         if (status != GRAPHI_OK)
             return report_failure(status);
@@ -180,10 +182,9 @@ graphi_status evaluator_score(struct evaluator *e, int64_t batches, struct score
     graphi_data_get_info(e->data, &info);
     *score = (struct score){0};
     const int64_t count = count_batches(&info, batches);
-    if ((status = graphi_data_set_position(e->data, (graphi_data_position){0, 0})) != GRAPHI_OK ||
-        (status = zero_states(e->job.state, "eval/state/")) != GRAPHI_OK)
+    if ((status = graphi_data_set_position(e->data, (graphi_data_position){0, 0})) != GRAPHI_OK)
         return report_failure(status);
-    if ((status = make_logits(e)) != GRAPHI_OK)
+    if ((status = zero_states(e->job.state, "eval/state/")) != GRAPHI_OK || (status = make_logits(e)) != GRAPHI_OK)
         return status;
     uint64_t step = graphi_state_step(e->job.state); /* carried states are updates too, but evaluation is no training */
     status = score_batches(e, count, score);
