@@ -24,6 +24,13 @@ static inline uint64_t hash_u64(uint64_t hash, uint64_t value)
     return hash ^ hash >> 32;
 }
 
+static inline uint64_t hash_double(uint64_t hash, double number)
+{
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return hash_u64(hash, bits);
+}
+
 static inline uint64_t hash_string(uint64_t hash, const char *text)
 {
     return hash_bytes(hash, text, strlen(text) + 1);

@@ -8,7 +8,7 @@
 #include "schedule/setting_canonical.h"
 
 /* Numbers that are equal have one hash: a file may say -0.0, and is stored again as 0. */
-static uint64_t hash_double(uint64_t hash, double value)
+static uint64_t hash_number(uint64_t hash, double value)
 {
     if (value == 0)
         value = 0;
@@ -21,9 +21,9 @@ static uint64_t hash_curves(uint64_t hash, const graphi_plan *plan)
     for (int32_t k = 0; k < plan->compiled->curves; k++) {
         const struct cost_curve *curve = &plan->curves[k];
         for (int i = 0; i < curve->samples; i++)
-            hash = hash_double(hash_double(hash_u64(hash, (uint64_t)curve->width[i]), curve->ns[i]),
+            hash = hash_number(hash_number(hash_u64(hash, (uint64_t)curve->width[i]), curve->ns[i]),
                                curve->spread_ns[i]);
-        hash = hash_double(hash, curve->beside);
+        hash = hash_number(hash, curve->beside);
     }
     return hash;
 }

@@ -13,13 +13,6 @@
 
 #include <string.h>
 
-static uint64_t hash_double(uint64_t hash, double number)
-{
-    uint64_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    return hash_u64(hash, bits);
-}
-
 static uint64_t hash_type(uint64_t hash, const graphi_graph *graph, const struct value_type *type)
 {
     hash = hash_u64(hash_u64(hash, (uint64_t)type->dtype), (uint64_t)type->rank);

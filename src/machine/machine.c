@@ -8,14 +8,6 @@
 #include "base/text.h"
 
 #include <stdio.h>
-#include <string.h>
-
-static uint64_t hash_double(uint64_t hash, double value)
-{
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return hash_u64(hash, bits);
-}
 
 uint64_t machine_hash(const graphi_machine *machine)
 {

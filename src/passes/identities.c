@@ -32,11 +32,6 @@ static const struct node *producer(const struct context *c, int32_t value)
     return id < 0 || !graph_node(c->graph, id)->kind ? NULL : graph_node(c->graph, id);
 }
 
-static bool same_type(const struct context *c, int32_t a, int32_t b)
-{
-    return type_equal(&graph_value(c->graph, a)->type, &graph_value(c->graph, b)->type);
-}
-
 /* Operations with a neutral element: on which side it may stand. */
 static const struct neutral {
     enum program_op op;
@@ -112,7 +107,7 @@ static int32_t number_rule(const struct context *c, const struct node *node)
         is[k] = graph_value(c->graph, in[k])->type.rank > 0 &&
                 (unexpanded(c, in[k]) != in[k] || only_number(c, in[k]));
         numbers += is[k];
-        full += !is[k] && same_type(c, in[k], node->output);
+        full += !is[k] && same_type(c->graph, in[k], node->output);
     }
     if (!numbers || !full)
         return -1;
@@ -129,13 +124,13 @@ static int32_t reshape_rule(const struct context *c, const struct node *node)
     if (!is_kind(node, "reshape"))
         return -1;
     int32_t in = input(c, node, 0);
-    if (same_type(c, in, node->output))
+    if (same_type(c->graph, in, node->output))
         return in;
     const struct node *inner = producer(c, in);
     if (!inner || !is_kind(inner, "reshape"))
         return -1;
     int32_t source = input(c, inner, 0);
-    if (same_type(c, source, node->output))
+    if (same_type(c->graph, source, node->output))
         return source;
     const struct value_type type = graph_value(c->graph, node->output)->type;
     if (type.symbol >= 0) /* the asked shape may name the middle one's sizes */
@@ -208,7 +203,7 @@ static int32_t parts_rule(const struct context *c, const struct node *node)
         return -1;
     for (int k = 0; k < node->inputs; k++) {
         const int32_t value = input(c, node, k);
-        if (!same_type(c, value, node->output) || !part_of(c, value, &axis, &begin[k], &part[k]))
+        if (!same_type(c->graph, value, node->output) || !part_of(c, value, &axis, &begin[k], &part[k]))
             return -1;
     }
     for (int k = 0; k < node->inputs; k++)
@@ -253,7 +248,7 @@ static graphi_status rewrite(struct context *c, int32_t id)
         if (!note_values(c))
             return fail_memory("identities", c->graph->values.count);
         adopt(c->graph, before, &node);
-        if (value < 0 || !same_type(c, value, node.output) ||
+        if (value < 0 || !same_type(c->graph, value, node.output) ||
             (!(node.kind->flags & OP_VIEW) && c->passing.data[value]))
             continue;
         TRY(map_set(c->map, c->graph, node.output, value));

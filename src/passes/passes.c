@@ -213,4 +213,9 @@ void adopt(graphi_graph *graph, int32_t first, const struct node *node)
     }
 }
 
+bool same_type(const graphi_graph *graph, int32_t a, int32_t b)
+{
+    return type_equal(&graph_value(graph, a)->type, &graph_value(graph, b)->type);
+}
+
 bool is_kind(const struct node *node, const char *kind) { return node->kind && strcmp(node->kind->name, kind) == 0; }

@@ -98,6 +98,7 @@ bool constant_is(const graphi_graph *graph, int32_t value, float number);
 /* Nodes from `first` on stand in for `node`: its place, scope and phase. */
 void adopt(graphi_graph *graph, int32_t first, const struct node *node);
 bool is_kind(const struct node *node, const char *kind);
+bool same_type(const graphi_graph *graph, int32_t a, int32_t b); /* of two values */
 
 /* A node made again with other inputs or attributes, of inputs `extra` more (successor.c). Between begin and place they
  * may be changed; place appends it, lets `map` lead from the old outputs to the new ones, and frees. */

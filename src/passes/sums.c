@@ -32,11 +32,6 @@ static bool is_sum(const struct node *node) { return is_kind(node, "add") || is_
 
 static bool single_use(const struct summer *s, int32_t value) { return uses_once(&s->uses, s->graph, value); }
 
-static bool same_type(const struct summer *s, int32_t a, int32_t b)
-{
-    return type_equal(&graph_value(s->graph, a)->type, &graph_value(s->graph, b)->type);
-}
-
 /* Is this the sum over rows of a matrix that a weight gradient reads too? Others would be kept until the last of them
  * is made. */
 static bool is_column_sum(const struct summer *s, const struct node *node)
@@ -59,7 +54,7 @@ static const struct node *product(const struct summer *s, int32_t value, const s
     int32_t id = graph_value(s->graph, value)->node;
     const struct node *node = id < 0 ? NULL : graph_node(s->graph, id);
     const int64_t *program;
-    if (!node || !single_use(s, value) || node->backward != root->backward || !same_type(s, value, root->output))
+    if (!node || !single_use(s, value) || node->backward != root->backward || !same_type(s->graph, value, root->output))
         return NULL;
     if (is_column_sum(s, node))
         return node;
@@ -75,7 +70,7 @@ static const struct node *product(const struct summer *s, int32_t value, const s
 static bool is_inner(const struct summer *s, int32_t value, int32_t like, bool backward)
 {
     int32_t id = graph_value(s->graph, value)->node;
-    return id >= 0 && is_sum(graph_node(s->graph, id)) && single_use(s, value) && same_type(s, value, like) &&
+    return id >= 0 && is_sum(graph_node(s->graph, id)) && single_use(s, value) && same_type(s->graph, value, like) &&
            graph_node(s->graph, id)->backward == backward;
 }
 
@@ -254,7 +249,7 @@ static graphi_status sum_products(graphi_graph *graph, bool weights, bool column
         bool root = node->kind && is_sum(node) && graph_value(graph, node->output)->assigns < 0;
         if (root && single_use(&s, node->output)) {
             const struct node *user = graph_node(graph, s.uses.list[s.uses.begin[node->output]]);
-            root = !user->kind || !is_sum(user) || !same_type(&s, node->output, user->output) ||
+            root = !user->kind || !is_sum(user) || !same_type(graph, node->output, user->output) ||
                    user->backward != node->backward;
         }
         if (root)
