@@ -151,6 +151,10 @@ def test_run(cli):
     run = ["run", "pathnet", "--checkpoint", checkpoint, "--batch", 8, "--repeat", 1, "--quiet"]
     notes = cli.result(*run, "--input", "images=x.npy", "--output", "out")["notes"]
     assert f"weights: {checkpoint}, step 20" in notes and any("random" in note and note.endswith(": labels") for note in notes), notes
+    write_array(cli.folder / "u8.npy", "|u1", (8, 16, 16, 3), [i % 256 for i in range(len(values))])
+    for file, told in (("u8.npy", True), ("x.npy", False)):  # raw pixels gave logits of nothing, without a word
+        found = cli.result(*run, "--input", f"images={file}")["notes"]
+        assert any(f"{file} has bytes, 0 to 255" in note for note in found) == told, found
     shape, logits = read_array(cli.folder / "out" / "logits.npy")
     evaluated = cli.result("eval", "pathnet", *words, "--steps", 1)["train"]
     assert shape == (8, 4) and abs(cross_entropy(logits, labels) - evaluated["loss"][0]) < 1e-6

@@ -57,7 +57,31 @@ graphi_status arrays_check(const struct options *o)
     return GRAPHI_OK;
 }
 
-static graphi_status feed_file(const struct job *job, const char *word)
+/* Whole numbers up to 255, some beyond 1: of whatever type the file has them. */
+static bool are_bytes(const float *number, size_t count)
+{
+    float most = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!(number[i] >= 0 && number[i] <= 255) || number[i] != (float)(int)number[i])
+            return false;
+        most = number[i] > most ? number[i] : most;
+    }
+    return most > 1;
+}
+
+/* What was trained has only seen scaled ones. */
+static void note_bytes(const struct job *job, const graphi_port *port, const char *file, const void *data,
+                       struct result *result)
+{
+    if (job->options->checkpoint && port->dtype == GRAPHI_F32 && strcmp(port->name, "images") == 0 &&
+        are_bytes(data, port->bytes / sizeof(float)))
+        result_note(result,
+                    "images: %s has bytes, 0 to 255, which are taken as they are; training divides by 255 and by what "
+                    "the checkpoint says as data.mean and data.std (docs/training.md)",
+                    file);
+}
+
+static graphi_status feed_file(const struct job *job, const char *word, struct result *result)
 {
     char name[NAME_BYTES], list[1024];
     graphi_port port;
@@ -71,8 +95,10 @@ static graphi_status feed_file(const struct job *job, const char *word)
     if (!data)
         return GRAPHI_MEMORY;
     graphi_status status = graphi_array_load(equals + 1, port.dtype, port.rank, port.dims, data);
-    if (status == GRAPHI_OK)
+    if (status == GRAPHI_OK) {
+        note_bytes(job, &port, equals + 1, data, result);
         status = graphi_run_set(job->run, name, data, port.bytes);
+    }
     free(data);
     return status == GRAPHI_OK ? status : report_failure(status);
 }
@@ -125,7 +151,7 @@ graphi_status arrays_feed(const struct job *job, struct result *result)
     const struct options *o = job->options;
     graphi_status status = check_outputs(job);
     for (int i = 0; i < o->input_count && status == GRAPHI_OK; i++)
-        status = feed_file(job, o->input[i]);
+        status = feed_file(job, o->input[i], result);
     note_others(job, result);
     return status;
 }

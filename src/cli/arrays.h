@@ -9,7 +9,7 @@
  */
 graphi_status arrays_check(const struct options *options);
 
-/* A note where some inputs are given, or trained weights, and others are not. */
+/* Notes where some inputs are given, or trained weights, and others are not; where what was trained is fed bytes. */
 graphi_status arrays_feed(const struct job *job, struct result *result);
 graphi_status arrays_write(const struct job *job, struct result *result);
 
