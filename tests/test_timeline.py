@@ -87,6 +87,20 @@ def check_lanes(dom, joined):
     assert not joined or float(rows[-1][4].removesuffix(" %")) > 0, rows[-1]
 
 
+# KERNEL: INPUT... -> OUTPUT..., of many the first and how many more.
+ARGUMENT = r" \w+\[[\d,<=]*\]"
+DETAIL = {addresses: re.compile(rf"[^:]+:({ARGUMENT}{at})*( and \d+ more)? ->({ARGUMENT}{at})+( and \d+ more)?")
+          for addresses, at in ((False, ""), (True, "@(0x[0-9a-f]+|\\(nil\\))"))}
+
+
+def check_details(path, addresses):
+    """No text is cut: every operation has its outputs, and they are whole."""
+    details = [e["args"]["detail"] for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X"]
+    for detail in details:
+        assert DETAIL[addresses].fullmatch(detail), detail
+    return details
+
+
 def check_trace(path, executions):
     """Complete events with non-negative times, not overlapping within a lane: what Perfetto draws without complaint. How
     time was spent makes up all of it; averages are there where there were executions."""
@@ -130,9 +144,14 @@ def main():
             subprocess.run([build / "graphi", *words, "--timeline", folder / prefix], check=True, capture_output=True, env=environment)
             check_page(folder, folder / f"{prefix}.html", said, joined=prefix == "joined")
             check_trace(folder / f"{prefix}.json", executions)
+            check_details(folder / f"{prefix}.json", executions > 0)
         assert "simulated" in (folder / "simulated.html").read_text()
         chromium(folder, folder / "run.html", f"--screenshot={build / 'timeline.png'}")
         chromium(folder, folder / "simulated.html", f"--screenshot={build / 'timeline-simulated.png'}")
+        # Of many operands, as those of the weights' gradients over time, outputs were cut off.
+        words = ["run", "lstm", "--training", "--cores", "1", "--tune", "0", "--timeline", folder / "many"]
+        subprocess.run([build / "graphi", *words], check=True, capture_output=True, env=environment)
+        assert any("more ->" in detail for detail in check_details(folder / "many.json", True))
         # The checks find a page whose script fails and one that draws nothing.
         blank = ('"use strict"; for (const name of ["fillRect", "fillText", "strokeRect", "stroke"]) '
                  'CanvasRenderingContext2D.prototype[name] = () => {};')

@@ -26,20 +26,35 @@ static struct owned *owner_of(const struct timeline *timeline)
     return (struct owned *)((char *)(uintptr_t)timeline->events - offsetof(struct owned, event));
 }
 
-static void describe(const graphi_plan *plan, int32_t task, const struct graphi_run *run, char *text, size_t size)
+enum { LISTED = 8, ARGUMENT_BYTES = 160, DETAIL_BYTES = 64 + 2 * (LISTED + 1) * ARGUMENT_BYTES };
+
+/* Of many arguments the first ones, whole, and how many more there are. */
+static size_t list_arguments(const struct compiled *c, const struct graphi_run *run, int32_t first, int count,
+                             char *text)
+{
+    size_t used = 0;
+    for (int i = 0; i < count && i < LISTED; i++) {
+        const struct argument *argument = &c->arguments.data[first + i];
+        char type[96];
+        type_text(&graph_value(c->graph, argument->value)->type, type, sizeof type);
+        used += (size_t)snprintf(text + used, ARGUMENT_BYTES, " %s", type);
+        if (run)
+            used += (size_t)snprintf(text + used, ARGUMENT_BYTES - sizeof type, "@%p",
+                                     run_address(run, argument->buffer, argument->offset));
+    }
+    if (count > LISTED)
+        used += (size_t)snprintf(text + used, ARGUMENT_BYTES, " and %d more", count - LISTED);
+    return used;
+}
+
+static void describe(const graphi_plan *plan, int32_t task, const struct graphi_run *run, char text[DETAIL_BYTES])
 {
     const struct compiled *c = plan->compiled;
     const struct bound *bound = &c->task[task];
-    size_t used = (size_t)snprintf(text, size, "%s:", bound->kernel.name);
-    for (int i = 0; i < bound->inputs + bound->outputs && used < size; i++) {
-        const struct argument *argument = &c->arguments.data[bound->argument + i];
-        char type[96];
-        type_text(&graph_value(c->graph, argument->value)->type, type, sizeof type);
-        used += (size_t)snprintf(text + used, size - used, "%s%s", i == bound->inputs ? " -> " : " ", type);
-        if (run && used < size)
-            used += (size_t)snprintf(text + used, size - used, "@%p",
-                                     run_address(run, argument->buffer, argument->offset));
-    }
+    size_t used = (size_t)snprintf(text, 32, "%.30s:", bound->kernel.name);
+    used += list_arguments(c, run, bound->argument, bound->inputs, text + used);
+    used += (size_t)snprintf(text + used, 4, " ->");
+    list_arguments(c, run, bound->argument + bound->inputs, bound->outputs, text + used);
 }
 
 static int lanes_of(const graphi_plan *plan, const struct timeline_event *event)
@@ -113,8 +128,8 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
     bool enough = true;
     for (int32_t t = 0; t < c->tasks; t++) {
         const struct node *node = graph_node(c->graph, c->task[t].node);
-        char detail[512];
-        describe(plan, t, run, detail, sizeof detail);
+        char detail[DETAIL_BYTES];
+        describe(plan, t, run, detail);
         const char *kept = arena_string(&owned->arena, detail);
         enough = enough && kept;
         owned->event[t] =
