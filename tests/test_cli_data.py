@@ -151,6 +151,10 @@ def test_form_of_checkpoint(cli):
         told_so = notes(cli.result("eval", "ptb", *data, *more, *quick, *checkpoint))
         assert (f"scored in windows of {windows} rows, training had 5 in 4" if windows else "5 in 4 rows") in told_so, told_so
         assert ("training had" in told_so) == bool(windows)
+    line = cli.folder / "line"
+    drawn = cli.result("eval", "ptb", *data, *quick, *checkpoint, "--timeline", line)
+    assert drawn["train"] == known["train"] and {f"{line}.json", f"{line}.html"} <= set(drawn["files"]), drawn["files"]
+    assert any(event["ph"] == "X" for event in json.loads(Path(f"{line}.json").read_text())["traceEvents"])
     of_level = "found a checkpoint of --level character, expected word"
     assert of_level in cli.run("eval", "ptb", *data, "--level", "word", *quick, *checkpoint, expect=3).stderr
     for command in ["inspect"], ["simulate", "--inference"], ["run", "--repeat", 1], ["profile", "--inference", "--tune", 0]:

@@ -85,6 +85,8 @@ int command_eval(const struct options *options)
         job_row(&evaluator.job, job.name, &result);
         result_plan(&result, evaluator.job.plan, evaluator.job.run);
         job_record(&evaluator.job, &result);
+        if (status == GRAPHI_OK)
+            status = job_timeline(&evaluator.job, 1, &result);
         status = job_finish(options, &result, status);
     }
     evaluator_close(&evaluator);

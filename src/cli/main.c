@@ -20,7 +20,7 @@ const struct command commands[] = {
     {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html", "gkmpownfdut",
      command_demo, NULL},
     {"train", "M", "train a network on real data", "gkmpownxfdlut", command_train, NULL},
-    {"eval", "M", "loss and metric of a checkpoint on the test split", "gkmpwnxfdlua", command_eval, NULL},
+    {"eval", "M", "loss and metric of a checkpoint on the test split", "gkmpownxfdlua", command_eval, NULL},
     {"profile", "M", "search the setting, write the plan, explain it", "gkmpownxifdl", command_profile, NULL},
     {"run", "M", "run a built-in network on given inputs", "gkmpownxifdlra", command_run, NULL},
     {"inspect", "M", "what is inside a network", "wnxifdl", command_inspect, NULL},
