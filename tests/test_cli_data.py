@@ -72,6 +72,39 @@ def test_eval_elsewhere(cli):
     assert "normalisation" in evaluate("pathnet", other, checkpoint, 3, "--image", 16)
 
 
+def test_vocabulary(cli):
+    """Without a limit training never meets <unk>, and what it predicts for words of other files is chance. The checkpoint keeps the
+    limit: what evaluation told apart would be other words."""
+    folder, checkpoint = cli.folder / "few", ["--checkpoint", cli.folder / "few.safetensors"]
+    folder.mkdir()
+    for split in ("train", "test"):
+        (folder / f"{split}.txt").write_text("the the the the quick quick quick brown brown fox " * 100)
+    words, data = ["lstm", "--units", 8, "--unroll", 5, "--batch", 4, "--tune", 0, "--quiet"], ["--data", folder]
+    cli.run("train", *words, *data, "--vocabulary", 3, "--steps", 2, *checkpoint)
+    said = safetensors_header(checkpoint[1])[2]["__metadata__"]
+    assert json.loads(said["data.vocabulary"]) == ["the", "quick", "<unk>"] and said["data.limit"] == "3"
+    known, untold = (cli.result("eval", *words, *data, *more, *checkpoint)["train"] for more in (["--vocabulary", 3], []))
+    assert known == untold
+    cli.run("train", "--resume", checkpoint[1], "--steps", 3, "--tune", 0, "--quiet")
+    refused = "found a checkpoint of --vocabulary 3, expected 4"
+    for command in (["eval", *words, *data], ["inspect", "lstm"], ["train", *words, *data, "--resume", "--steps", 4]):
+        assert refused in cli.run(*command, "--vocabulary", 4, *checkpoint, expect=3).stderr
+    cli.run("train", *words, *data, "--steps", 1, *checkpoint)
+    assert "of all words" in cli.run("eval", *words, *data, "--vocabulary", 4, *checkpoint, expect=3).stderr
+    assert "a network of text" in cli.run("train", "pathnet", "--vocabulary", 4, "--steps", 1, expect=2).stderr
+    cli.run("train", *words, *data, "--vocabulary", 1, "--steps", 1, expect=2)
+
+
+def test_vocabulary_of_one_file(cli):
+    """Words of the held-out end alone were numbered as if training had seen them."""
+    text, checkpoint = cli.folder / "end.txt", cli.folder / "end.safetensors"
+    text.write_text("the quick brown fox " * 200 + "jumps over it again " * 20)  # the last 88 words of 880 are held out
+    cli.run("train", "lstm", "--data", text, "--units", 8, "--unroll", 5, "--batch", 4, "--tune", 0, "--quiet", "--steps", 1,
+            "--checkpoint", checkpoint)
+    listed = json.loads(safetensors_header(checkpoint)[2]["__metadata__"]["data.vocabulary"])
+    assert set(listed) == {"the", "quick", "brown", "fox", "<unk>"}, listed
+
+
 def test_other_network(cli):
     """Parameters of the same names and shapes may be another network's: a perplexity of an LSTM that a PhasedLSTM had
     learnt, and an accuracy without the normalization it was trained with, looked like results."""

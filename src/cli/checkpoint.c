@@ -213,6 +213,8 @@ static void add_encoding(struct strings *s, const struct job *job, const graphi_
     }
     add(s, "network.vocabulary", "%lld", (long long)job->info.vocabulary);
     add(s, "data.level", "%s", level ? level : "word");
+    if (job->options->vocabulary)
+        add(s, "data.limit", "%lld", (long long)job->options->vocabulary);
     if ((words = list_words(data, info.classes)))
         add_own(s, "data.vocabulary", words);
     else

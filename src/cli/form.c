@@ -14,7 +14,7 @@
 const char *form_data_path(const struct options *options) { return options->data ? options->data : FASHION; }
 
 /* The task that the options ask for, by default the one that learns. USAGE where it has no data, or not those that
- * --classes or --level is of. */
+ * --classes, --level or --vocabulary is of. */
 static graphi_status learning_form(const struct options *options, const char *name, graphi_model_options *model,
                                    graphi_model_info *info)
 {
@@ -27,8 +27,8 @@ static graphi_status learning_form(const struct options *options, const char *na
         return report_usage("--task", "bench", "real: the bench form of %s is made for timing, not for data", name);
     if (options->classes && !images)
         return report_usage("--classes", name, "a network of images");
-    if (options->level && images)
-        return report_usage("--level", name, "a network of text");
+    if ((options->level || options->vocabulary) && images)
+        return report_usage(options->level ? "--level" : "--vocabulary", name, "a network of text");
     return GRAPHI_OK;
 }
 
@@ -64,6 +64,7 @@ static graphi_status open_data(const struct options *options, const char *name, 
                                .raw = !info.metric, /* a network that makes images wants them in [0, 1] */
                                .validation = info.metric ? 0 : -1, /* nothing judges it: it learns from all */
                                .characters = options->level && strcmp(options->level, "character") == 0,
+                               .vocabulary = options->vocabulary,
                                .format = images ? GRAPHI_DATA_IMAGES : GRAPHI_DATA_TEXT};
     status = graphi_data_open(form_data_path(options), &how, data);
     if (status != GRAPHI_OK)
@@ -134,7 +135,7 @@ graphi_status form_asked(const struct options *typed, const char *name, graphi_m
         status = job_model_options(&options, model);
     if (status == GRAPHI_OK && options.data)
         status = open_data(&options, name, GRAPHI_TRAIN, model, &data);
-    else if (status == GRAPHI_OK && (typed->classes || typed->level)) {
+    else if (status == GRAPHI_OK && (typed->classes || typed->level || typed->vocabulary)) {
         status = learning_form(&options, name, model, &info);
         model->classes = options.classes;
         if (status == GRAPHI_OK && !options.checkpoint) /* which says the size of its vocabulary */

@@ -67,6 +67,7 @@ static void add_number(struct said *said, const char *key, const char *value)
         {"network.units", &said->units, false}, {"network.classes", &said->classes, false},
         {"network.vocabulary", &said->vocabulary, false}, {"data.epoch", &said->epoch, true},
         {"data.index", &said->index, true}, {"data.batch", &said->batch, true},
+        {"data.limit", &said->limit, false},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(key, numbers[i].key) == 0 && sscanf(value, "%lld", numbers[i].number) == 1)
@@ -141,6 +142,15 @@ static bool is_of(const struct said *said, const char *name)
     return !length || (strlen(name) == length && strncmp(computes, name, length) == 0);
 }
 
+/* Of a text without a limit all words are told apart. */
+static graphi_status check_limit(const char *path, const struct said *said, int64_t expected)
+{
+    if (said->limit || !said->level || !expected)
+        return check_number(path, "--vocabulary", said->limit, expected);
+    return report_error(GRAPHI_INVALID, path, "found a checkpoint of all words, expected one of --vocabulary %lld",
+                        (long long)expected);
+}
+
 graphi_status said_complete(const char *path, const struct said *said, const char *name, struct options *o)
 {
     const char *computes = said->network.computes, *task = among(tasks, behind(said->network.trained, "--task "));
@@ -165,10 +175,12 @@ graphi_status said_complete(const char *path, const struct said *said, const cha
     take(&o->image, said_image(said));
     take(&o->batch, said->batch);
     take(&o->classes, said->classes);
+    take(&o->vocabulary, said->limit);
     o->merged |= options_listed(computes, "--merged");
     o->batch_norm |= options_listed(computes, "--batch-norm");
     o->lrn |= options_listed(computes, "--lrn");
     o->bottleneck |= options_listed(computes, "--bottleneck");
     o->auxiliary |= options_listed(said->network.trained, "--auxiliary");
-    return check_number(path, "--classes", said->classes, o->classes);
+    graphi_status status = check_limit(path, said, o->vocabulary);
+    return status == GRAPHI_OK ? check_number(path, "--classes", said->classes, o->classes) : status;
 }

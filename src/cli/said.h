@@ -18,7 +18,7 @@ struct said_network {
 struct said {
     struct said_network network;
     const char *size, *level; /* static text; NULL: not said */
-    long long units, classes, vocabulary; /* 0: not said */
+    long long units, classes, vocabulary, limit; /* 0: not said; limit: --vocabulary */
     long long epoch, index, batch;
     unsigned long long seed, hash, encoding;
     int found; /* of the five numbers that tell a position */
@@ -44,7 +44,7 @@ graphi_status said_words(const char *path, const char *found, const char *expect
 graphi_status said_check(const char *path, const struct said *said, const struct job *job);
 
 /* Options of the network `name` that were not typed become those that the file says. INVALID, reported, where it is of
- * another network, or of other classes or another level than were typed. */
+ * another network, or of other classes, another level or vocabulary than were typed. */
 graphi_status said_complete(const char *path, const struct said *said, const char *name, struct options *options);
 
 #endif

@@ -111,6 +111,8 @@ const struct option option_table[] = {
     {"--classes", "N", "labels of images, 0 to N-1; default: to the highest in the training files", 'd', COUNT,
      AT(classes), 0, 1, 1 << 20},
     {"--level", "word|character", "of a text", 'l', TEXT, AT(level), 0, 0, 0},
+    {"--vocabulary", "N", "of a text: the most frequent words (of --level), the others are <unk>; default: all", 'l',
+     COUNT, AT(vocabulary), 0, 2, 1 << 30},
     {"--steps", "N", "stop after N training steps; eval: batches of the test split; default: all", 'u', COUNT,
      AT(steps), 0, 1, MANY},
     {"--check-numerics", NULL, "report the first operation that gives NaN or infinity", 'u', FLAG, AT(check_numerics),

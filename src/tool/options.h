@@ -36,7 +36,7 @@ struct options {
     bool tolerance_given, no_inline;
     const char *timeline, *out;
     const char *size, *task, *data;
-    int64_t steps, epochs, batch, image, units, unroll, validate, classes;
+    int64_t steps, epochs, batch, image, units, unroll, validate, classes, vocabulary;
     double lr;
     bool lr_given; /* 0: nothing is learnt */
     const char *schedule, *level;

@@ -11,8 +11,8 @@
 /* What a graph, its machine or its compiled form depends on beside the options of the network; of these --task is taken
  * for granted by commands, and the job tells it. */
 static const char *const asked[] = {
-    "--checkpoint", "--data", "--classes", "--level", "--cores", "--precision",
-    "--isa", "--allow-rounding", "--conv-error", "--disable", "--streaming",
+    "--checkpoint", "--data", "--classes", "--level", "--vocabulary", "--cores",
+    "--precision", "--isa", "--allow-rounding", "--conv-error", "--disable", "--streaming",
 };
 
 static bool among(const char *const *names, size_t count, const char *name)
@@ -73,7 +73,7 @@ static bool has_words(const struct job *job)
 {
     const struct options *o = job->options;
     const bool sized = job->model.classes || job->model.vocabulary;
-    return !o->check_numerics && (!sized || o->checkpoint || o->data || o->classes || o->level);
+    return !o->check_numerics && (!sized || o->checkpoint || o->data || o->classes || o->level || o->vocabulary);
 }
 
 bool profile_words(const struct job *job, char *text, size_t size)

@@ -59,6 +59,13 @@ void permute(uint32_t *order, int64_t count, uint64_t key, uint64_t epoch)
     }
 }
 
+/* How many are held out; one at least is not. */
+static int64_t held_of(const struct corpus *c, int64_t samples)
+{
+    const int64_t held = (int64_t)(c->options.validation * (double)samples + 0.5);
+    return held < samples ? held : samples - 1;
+}
+
 /* Files are often sorted by class, so the held-out samples are drawn, by a key that no option changes: training and
  * evaluation with other seeds agree on them. */
 static graphi_status hold_out(struct corpus *c)
@@ -154,14 +161,13 @@ static graphi_status open_images(struct corpus *c)
     c->classes = c->options.classes ? c->options.classes : c->train.classes;
     TRY(count_labels(c));
     if (!source_has_validation(&c->source))
-        c->held = (int64_t)(c->options.validation * (double)c->samples + 0.5);
-    if (c->held >= c->samples)
-        c->held = c->samples - 1;
+        c->held = held_of(c, c->samples);
     TRY(hold_out(c));
     normalise(c);
     return GRAPHI_OK;
 }
 
+/* Words that are held out alone are <unk>, as those of files of their own are. */
 static graphi_status open_text(struct corpus *c)
 {
     char name[PATH_BYTES];
@@ -171,15 +177,17 @@ static graphi_status open_text(struct corpus *c)
     TRY(source_text(&c->source, GRAPHI_TRAIN, name, &bytes, &size, &found));
     if (!found)
         return fail(GRAPHI_IO, c->source.path, "found no training text, expected some");
+    const graphi_data_options *o = &c->options;
+    const int64_t tokens = tokens_count(bytes, size, o->characters);
+    if (tokens && !source_has_validation(&c->source))
+        c->held = held_of(c, tokens);
     graphi_status status =
-        vocabulary_build(name, bytes, size, c->options.characters, c->options.vocabulary, &c->vocabulary);
+        vocabulary_build(name, bytes, size, o->characters, tokens - c->held, o->vocabulary, &c->vocabulary);
     if (status == GRAPHI_OK)
         status = vocabulary_encode(&c->vocabulary, name, bytes, size, &c->tokens, &c->samples);
     mem_free(bytes);
     TRY(status);
     c->classes = c->labels = (int64_t)c->vocabulary.count;
-    if (!source_has_validation(&c->source))
-        c->held = (int64_t)(c->options.validation * (double)c->samples + 0.5);
     return GRAPHI_OK;
 }
 

@@ -121,8 +121,19 @@ static void cut(struct vocabulary *v, size_t limit)
         v->count = limit;
 }
 
-graphi_status vocabulary_build(const char *where, const void *bytes, size_t size, bool characters, int64_t limit,
-                               struct vocabulary *out)
+int64_t tokens_count(const void *bytes, size_t size, bool characters)
+{
+    struct scanner s = {bytes, (const unsigned char *)bytes + size, characters};
+    const char *word;
+    size_t length;
+    int64_t count = 0;
+    while (scan(&s, &word, &length))
+        count++;
+    return count;
+}
+
+graphi_status vocabulary_build(const char *where, const void *bytes, size_t size, bool characters, int64_t tokens,
+                               int64_t limit, struct vocabulary *out)
 {
     *out = (struct vocabulary){.characters = characters};
     if (limit == 1 || limit < 0)
@@ -134,7 +145,7 @@ graphi_status vocabulary_build(const char *where, const void *bytes, size_t size
     const char *word;
     size_t length;
     bool fits = true;
-    while (fits && scan(&s, &word, &length))
+    for (; fits && tokens > 0 && scan(&s, &word, &length); tokens--)
         fits = add(out, word, length, 1);
     if (fits && !out->count)
         return fail(GRAPHI_INVALID, where, "found no word in %zu bytes, expected text", size);

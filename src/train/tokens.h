@@ -24,10 +24,13 @@ struct vocabulary {
     struct arena arena;
 };
 
-/* Counts a text and orders its tokens. `limit` > 0 keeps so many, <unk> among them. Leaves *out for vocabulary_free
- * whether it fails or not. Errors: INVALID (no token at all, more than 2^30 bytes, limit below 2), MEMORY. */
-graphi_status vocabulary_build(const char *where, const void *bytes, size_t size, bool characters, int64_t limit,
-                               struct vocabulary *out);
+int64_t tokens_count(const void *bytes, size_t size, bool characters); /* of a text */
+
+/* Counts the first `tokens` tokens of a text and orders them. `limit` > 0 keeps so many, <unk> among them. Leaves *out
+ * for vocabulary_free whether it fails or not. Errors: INVALID (no token at all, more than 2^30 bytes, limit below 2),
+ * MEMORY. */
+graphi_status vocabulary_build(const char *where, const void *bytes, size_t size, bool characters, int64_t tokens,
+                               int64_t limit, struct vocabulary *out);
 
 /* The ids of a text of at most 2^30 bytes; *ids is the caller's (mem_free). */
 graphi_status vocabulary_encode(const struct vocabulary *vocabulary, const char *where, const void *bytes, size_t size,

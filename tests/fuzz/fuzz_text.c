@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vocabulary and tokens of any bytes. The first byte's bits: characters, a vocabulary limit. */
+/* Vocabulary and tokens of any bytes. The first byte's bits: characters, a vocabulary limit, tokens held out. */
 #include "fuzz.h"
 
 #include "base/memory.h"
@@ -15,7 +15,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct vocabulary vocabulary;
     int32_t *ids = NULL;
     int64_t count = 0;
-    graphi_status status = vocabulary_build("fuzz", data + 1, size - 1, data[0] & 1, data[0] >> 1 & 7, &vocabulary);
+    const bool characters = data[0] & 1;
+    const int64_t tokens = tokens_count(data + 1, size - 1, characters) - (data[0] >> 4 & 7);
+    graphi_status status =
+        vocabulary_build("fuzz", data + 1, size - 1, characters, tokens, data[0] >> 1 & 7, &vocabulary);
     if (status == GRAPHI_OK && vocabulary_encode(&vocabulary, "fuzz", data + 1, size - 1, &ids, &count) == GRAPHI_OK)
         for (int64_t i = 0; i < count; i++)
             if (ids[i] < 0 || (size_t)ids[i] >= vocabulary.count)
