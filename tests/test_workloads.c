@@ -393,6 +393,37 @@ static void get(const graphi_state *state, const char *name, float *data, size_t
     OK(graphi_state_get(state, name, data, count * sizeof *data));
 }
 
+/* Time stood at the window's beginning in every window: units whose rhythm is longer than a window never opened, or
+ * never closed, although h and c went on. Beyond 2^16 float32 would tell phases of short periods no more. */
+static void time_goes_on_over_windows(void **state)
+{
+    (void)state;
+    const graphi_model_options options = {
+        .task = "real", .batch = 2, .steps = 3, .units = 4, .vocabulary = 10, .evaluation = true};
+    static const float from[] = {0, 3, 30, 65530, 65533}, to[] = {3, 6, 33, 65533, 0};
+    const float zeros[8] = {0};
+    struct network n;
+    float first[8], c[8], time;
+    network_open("phased-lstm", &options, NULL, &n);
+    feed(&n, 1, 10, 0);
+    for (int i = 0; i < 5; i++) {
+        for (int l = 0; l < n.info.layers; l++) {
+            char name[2][24];
+            snprintf(name[0], sizeof name[0], "eval/state/h%d", l);
+            snprintf(name[1], sizeof name[1], "eval/state/c%d", l);
+            OK(graphi_state_set(n.state, name[0], zeros, sizeof zeros));
+            OK(graphi_state_set(n.state, name[1], zeros, sizeof zeros));
+        }
+        OK(graphi_state_set(n.state, "eval/state/time", &from[i], sizeof time));
+        execute(&n);
+        get(n.state, "eval/state/time", &time, 1);
+        get(n.state, "eval/state/c0", i ? c : first, 8);
+        assert_true(time == to[i]);
+        assert_true(i == 0 || memcmp(c, first, sizeof c) != 0); /* with all else the same */
+    }
+    network_close(&n);
+}
+
 /* Evaluation that nobody asks for logits would hold them twice, or beside what came before them. */
 static void logits_of_a_text_take_no_further_memory(void **state)
 {
@@ -620,6 +651,7 @@ int main(void)
         cmocka_unit_test(every_network_runs_a_step),
         cmocka_unit_test(resnet_learns),
         cmocka_unit_test(ptb_starts_at_the_logarithm_and_learns),
+        cmocka_unit_test(time_goes_on_over_windows),
         cmocka_unit_test(logits_of_a_text_take_no_further_memory),
         cmocka_unit_test(gan_alternates),
         cmocka_unit_test(gradients_of_transposed_convolution),

@@ -136,12 +136,14 @@ def language_model(p, o, timed, step, state):
     targets = integers(f"targets#{step}", (batch, o["steps"]), vocabulary)
     table = p("embedding/table", vocabulary, units)
     xs = [table[tokens[:, t]] for t in range(o["steps"])]
-    times = [torch.tensor([[float(t)]]) if timed else None for t in range(o["steps"])]
+    times = [state["state/time"] + t if timed else None for t in range(o["steps"])]
     h = [state[f"state/h{layer}"] for layer in range(4)]
     c = [state[f"state/c{layer}"] for layer in range(4)]
     top = torch.cat(stack(p, o, xs, times, h, c))
     for layer in range(4):
         state[f"state/h{layer}"], state[f"state/c{layer}"] = h[layer].detach(), c[layer].detach()
+    if timed:
+        state["state/time"] = state["state/time"] + o["steps"]
     logits = top @ p("output/weight", units, vocabulary) + p("output/bias", vocabulary)
     return F.cross_entropy(logits, targets.t().reshape(-1))
 
@@ -248,7 +250,7 @@ def evaluation_case(p, o, loss):
 def train_text(name, o, rate, gain, steps):
     p, losses, norms = Parameters(gain), [], []
     state = {f"state/{kind}{layer}": torch.zeros(o["batch"], o["units"])
-             for layer in range(4) for kind in "hc"}
+             for layer in range(4) for kind in "hc"} | ({"state/time": torch.zeros(1, 1)} if name == "phased-lstm" else {})
     optimizer = None
     for step in range(steps):
         loss = language_model(p, o, name == "phased-lstm", step, state)

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { MAX_LAYERS = 8 };
+enum { MAX_LAYERS = 8, TIME_LIMIT = 1 << 16 };
 
 struct names {
     int count;
@@ -137,14 +137,43 @@ static void bench(graphi_graph *graph, const graphi_model_info *s, const graphi_
 }
 
 /* A state that outlives the step: truncated back-propagation through time carries it from batch to batch. */
-static graphi_value carried(graphi_graph *graph, const char *prefix, const char *kind, int64_t layer,
-                            const int64_t *dims)
+static graphi_value carried(graphi_graph *graph, const char *prefix, const char *what, const int64_t *dims)
 {
     char name[48];
-    snprintf(name, sizeof name, "%sstate/%s%d", prefix, kind, (int)layer);
+    snprintf(name, sizeof name, "%sstate/%s", prefix, what);
     graphi_value value = graphi_parameter(graph, name, GRAPHI_F32, 2, dims, &(graphi_initializer){0});
     graphi_freeze(graph, value);
     return value;
+}
+
+static graphi_value carried_of_layer(graphi_graph *graph, const char *prefix, char kind, int64_t layer,
+                                     const int64_t *dims)
+{
+    char what[16];
+    snprintf(what, sizeof what, "%c%d", kind, (int)layer);
+    return carried(graph, prefix, what, dims);
+}
+
+static graphi_value number(graphi_graph *graph, float value)
+{
+    return graphi_constant(graph, GRAPHI_F32, 2, (int64_t[]){1, 1}, &value);
+}
+
+/* Goes on from window to window as the states do: a rhythm longer than a window would never open otherwise. From 2^16
+ * on it begins anew: float32 tells the phase of a period of 1 to 1/256 there, and less and less beyond. */
+static void advance(graphi_graph *graph, graphi_value time, int64_t steps)
+{
+    graphi_scope(graph, "time");
+    graphi_value next = graphi_add(graph, time, number(graph, (float)steps));
+    graphi_value early = graphi_less(graph, next, number(graph, TIME_LIMIT));
+    graphi_assign(graph, time, graphi_select(graph, early, next, number(graph, 0)));
+}
+
+/* Of a step of the window that began at `first`. */
+static graphi_value time_of(graphi_graph *graph, graphi_value first, int64_t t)
+{
+    graphi_scope(graph, "time");
+    return first == GRAPHI_NONE ? first : graphi_add(graph, first, number(graph, (float)t));
 }
 
 static graphi_value output_layer(graphi_graph *graph, graphi_value x, int64_t in, int64_t out, double range)
@@ -168,20 +197,17 @@ static void language_model(graphi_graph *graph, const graphi_model_info *s, cons
     graphi_value table = model_weight(graph, "embedding", "table", 2, table_dims, GRAPHI_INIT_UNIFORM, -range, range);
     struct recurrent_state state[MAX_LAYERS], first[MAX_LAYERS];
     for (int64_t l = 0; l < s->layers; l++) {
-        state[l].h = carried(graph, prefix, "h", l, dims);
-        state[l].c = carried(graph, prefix, "c", l, dims);
+        state[l].h = carried_of_layer(graph, prefix, 'h', l, dims);
+        state[l].c = carried_of_layer(graph, prefix, 'c', l, dims);
         first[l] = state[l];
     }
+    graphi_value first_time = cell->timed ? carried(graph, prefix, "time", (int64_t[]){1, 1}) : GRAPHI_NONE;
     graphi_value tops[MODEL_MAX_STEPS];
     for (int64_t t = 0; t < s->steps; t++) {
+        graphi_value time = time_of(graph, first_time, t);
         graphi_scope(graph, "embedding");
         graphi_value id = graphi_reshape(graph, graphi_slice(graph, tokens, 1, t, t + 1), GRAPHI_LIST(s->batch));
         graphi_value x = graphi_embedding(graph, table, id);
-        graphi_value time = GRAPHI_NONE;
-        if (cell->timed) { /* the position within the window */
-            float now = (float)t;
-            time = graphi_constant(graph, GRAPHI_F32, 2, (int64_t[]){1, 1}, &now);
-        }
         tops[t] = column(graph, t, s->layers, layer, cell, drop(graph, x, kept), time, kept, state);
     }
     graphi_scope(graph, "output");
@@ -200,6 +226,8 @@ static void language_model(graphi_graph *graph, const graphi_model_info *s, cons
         graphi_assign(graph, first[l].h, state[l].h);
         graphi_assign(graph, first[l].c, state[l].c);
     }
+    if (cell->timed)
+        advance(graph, first_time, s->steps);
 }
 
 void recurrent_build(graphi_graph *graph, const graphi_model_info *sizes, const graphi_model_options *options,
