@@ -28,19 +28,19 @@ def steps_of(checkpoint):
     return int(safetensors_header(checkpoint)[2]["__metadata__"]["graphi.step"])
 
 
-def test_killed(cli):
-    """kill -9 at random moments, also while a checkpoint is being written: the last whole checkpoint stays, and
-    training that goes on from it ends with the bits of one that was never killed."""
-    words = [*training(cli, 120), "--every", 1]
+def check_killed(cli, words, steps, times, apart):
+    """Trains to `steps`, killed up to so many times, at most `apart` steps one after the other."""
+    words = [*words, "--steps", steps, "--tune", 0, "--quiet", "--every", 1]
     whole = cli.folder / "whole.safetensors"
     expected = cli.result(*words, "--checkpoint", whole)["train"]["state_sha256"]
     checkpoint = cli.folder / "killed.safetensors"
+    checkpoint.unlink(missing_ok=True)
     words += ["--checkpoint", checkpoint]
     resume = ["train", "--resume", checkpoint, "--tune", 0, "--quiet"]  # the file says the rest
     kills = [0]  # the steps that were done
-    for _ in range(6):  # by steps, not by seconds: a disk of any speed, beside any load
+    for _ in range(times):  # by steps, not by seconds: a disk of any speed, beside any load
         process = start(cli, resume if checkpoint.exists() else words)
-        goal = kills[-1] + cli.random.randint(1, 15)
+        goal = kills[-1] + cli.random.randint(1, apart)
         wait_for(process, lambda: checkpoint.exists() and steps_of(checkpoint) >= goal)
         time.sleep(cli.random.uniform(0, 0.03))
         process.send_signal(signal.SIGKILL)
@@ -48,10 +48,28 @@ def test_killed(cli):
         assert safetensors_is_whole(checkpoint)
         if process.returncode == -signal.SIGKILL:
             kills.append(steps_of(checkpoint))
-    assert len([steps for steps in kills[1:] if steps < 120]) > 1, f"found kills after {kills[1:]} steps, expected two before the last"
+    assert len([done for done in kills[1:] if done < steps]) > 1, f"found kills after {kills[1:]} steps, expected two before the last"
     last = cli.result(*resume)["train"]
-    assert last["state_sha256"] == expected and last["steps"] == 120
+    assert last["state_sha256"] == expected and last["steps"] == steps
     assert checkpoint.read_bytes() == whole.read_bytes()
+
+
+def test_killed(cli):
+    """kill -9 at random moments, also while a checkpoint is being written: the last whole checkpoint stays, and
+    training that goes on from it ends with the bits of one that was never killed."""
+    check_killed(cli, training(cli, 120), 120, 6, 15)
+
+
+def test_killed_with_more_state(cli):
+    """PathNet's plain descent has no state beside its weights: slots of Adam and momentum, states and time that windows carry on,
+    masks of dropout."""
+    text = cli.folder / "text.txt"
+    text.write_text(" ".join(cli.random.choice("the quick brown fox jumps over a lazy dog .".split()) for _ in range(3000)))
+    of_text = ["--data", text, "--units", 8, "--unroll", 5, "--batch", 4, "--seed", 3]
+    for network in "lstm", "phased-lstm":
+        check_killed(cli, ["train", network, *of_text], 40, 3, 8)
+    images = ["--data", write_images(cli.folder / "images"), "--image", 32, "--batch", 2]
+    check_killed(cli, ["train", "googlenet", *images], 10, 2, 3)
 
 
 def test_interrupted(cli):
