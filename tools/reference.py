@@ -89,32 +89,38 @@ class Parameters:
 nearest = [1.0]  # least distance of a phase from a point where the gate has a kink
 
 
-def openness(p, scope, units, time):
+def turned(p, scope, units, time, before):
+    """Turns of each unit at a time of the window, which began after so many."""
+    return before + time / p(f"{scope}/period", units)
+
+
+def openness(p, scope, units, time, before=None):
     """The gate k of a PhasedLSTM (Neil et al. 2016, eq. 7) with leak 0.001; periods, shifts and ratios are learned."""
     tau, s, r = (p(f"{scope}/{name}", units) for name in ("period", "shift", "ratio"))
-    phi = torch.remainder(time - s * tau, tau) / tau
+    phi = torch.remainder(time - s * tau, tau) / tau if before is None else torch.remainder(turned(p, scope, units, time, before) - s, 1)
     for kink in (torch.zeros_like(r), r / 2, r, torch.ones_like(r)):
         nearest[0] = min(nearest[0], (phi - kink).abs().min().item())
     return torch.where(phi < r / 2, 2 * phi / r, torch.where(phi < r, 2 - 2 * phi / r, 0.001 * phi))
 
 
-def cell(p, scope, units, x, h, c, time):
+def cell(p, scope, units, x, h, c, time, before):
     i, f, g, o = (x @ p(f"{scope}/w_{k}", x.shape[1], units) + h @ p(f"{scope}/u_{k}", units, units) +
                   p(f"{scope}/b_{k}", units) for k in "ifgo")
     new_c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
     new_h = torch.sigmoid(o) * torch.tanh(new_c)
     if time is None:
         return new_h, new_c
-    k = openness(p, scope, units, time)
+    k = openness(p, scope, units, time, before)
     return k * new_h + (1 - k) * h, k * new_c + (1 - k) * c
 
 
-def stack(p, o, xs, times, h, c):
+def stack(p, o, xs, times, h, c, before=(None,) * 4):
     """All layers over all steps; h and c are lists by layer and are replaced. Gives the top layer's outputs."""
     tops = []
     for x, time in zip(xs, times):
         for layer in range(4):
-            h[layer], c[layer] = cell(p, f"layer{layer}", o["units"], x, h[layer], c[layer], time)
+            h[layer], c[layer] = cell(p, f"layer{layer}", o["units"], x, h[layer], c[layer], time,
+                                     before[layer])
             x = h[layer]
         tops.append(x)
     return tops
@@ -136,14 +142,15 @@ def language_model(p, o, timed, step, state):
     targets = integers(f"targets#{step}", (batch, o["steps"]), vocabulary)
     table = p("embedding/table", vocabulary, units)
     xs = [table[tokens[:, t]] for t in range(o["steps"])]
-    times = [state["state/time"] + t if timed else None for t in range(o["steps"])]
+    times = [torch.tensor([[float(t)]]) if timed else None for t in range(o["steps"])]
+    before = [state.get(f"state/turns{layer}") for layer in range(4)]
     h = [state[f"state/h{layer}"] for layer in range(4)]
     c = [state[f"state/c{layer}"] for layer in range(4)]
-    top = torch.cat(stack(p, o, xs, times, h, c))
+    top = torch.cat(stack(p, o, xs, times, h, c, before))
     for layer in range(4):
         state[f"state/h{layer}"], state[f"state/c{layer}"] = h[layer].detach(), c[layer].detach()
-    if timed:
-        state["state/time"] = state["state/time"] + o["steps"]
+    for layer in range(4 if timed else 0):
+        state[f"state/turns{layer}"] = torch.remainder(turned(p, f"layer{layer}", units, o["steps"], before[layer]), 1).detach()
     logits = top @ p("output/weight", units, vocabulary) + p("output/bias", vocabulary)
     return F.cross_entropy(logits, targets.t().reshape(-1))
 
@@ -249,8 +256,9 @@ def evaluation_case(p, o, loss):
 
 def train_text(name, o, rate, gain, steps):
     p, losses, norms = Parameters(gain), [], []
-    state = {f"state/{kind}{layer}": torch.zeros(o["batch"], o["units"])
-             for layer in range(4) for kind in "hc"} | ({"state/time": torch.zeros(1, 1)} if name == "phased-lstm" else {})
+    state = {f"state/{kind}{layer}": torch.zeros(o["batch"], o["units"]) for layer in range(4) for kind in "hc"}
+    if name == "phased-lstm":
+        state |= {f"state/turns{layer}": torch.zeros(o["units"]) for layer in range(4)}
     optimizer = None
     for step in range(steps):
         loss = language_model(p, o, name == "phased-lstm", step, state)

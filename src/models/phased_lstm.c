@@ -16,11 +16,33 @@ static void parameters(graphi_graph *graph, const char *scope, struct recurrent_
     layer->ratio = model_weight(graph, scope, "ratio", 1, dims, GRAPHI_INIT_CONSTANT, 0.1, 0);
 }
 
+/* Descent may take a period or a ratio to zero and beyond, where k is infinite: a unit whose rhythm is faster than the
+ * text, or that is open for less than a step of the longest period, has come to the end. */
+static void bound(graphi_graph *graph, struct recurrent_layer *layer)
+{
+    layer->period = graphi_max(graph, layer->period, model_scalar(graph, 1));
+    layer->ratio = graphi_max(graph, layer->ratio, model_scalar(graph, 0.001f));
+}
+
+static graphi_value turns_at(graphi_graph *graph, const struct recurrent_layer *layer, graphi_value time)
+{
+    graphi_value turns = graphi_mul(graph, time, graphi_reciprocal(graph, layer->period));
+    return layer->turns == GRAPHI_NONE ? turns : graphi_add(graph, turns, layer->turns);
+}
+
+/* Time goes on from window to window, or a rhythm longer than a window would never open. What is carried is how far
+ * each unit has turned, below 1: all digits of it stay, and another period turns on from there, where a time of
+ * thousands of steps divided by it would be any phase. */
+static graphi_value turned(graphi_graph *graph, const struct recurrent_layer *layer, int64_t steps)
+{
+    graphi_value turns = turns_at(graph, layer, model_scalar(graph, (float)steps));
+    return graphi_sub(graph, turns, graphi_floor(graph, turns));
+}
+
 static graphi_value openness(graphi_graph *graph, const struct recurrent_layer *layer, graphi_value time)
 {
     graphi_value two = model_scalar(graph, 2);
-    graphi_value turns =
-        graphi_sub(graph, graphi_mul(graph, time, graphi_reciprocal(graph, layer->period)), layer->shift);
+    graphi_value turns = graphi_sub(graph, turns_at(graph, layer, time), layer->shift);
     graphi_value phase = graphi_sub(graph, turns, graphi_floor(graph, turns));
     graphi_value opening = graphi_mul(graph, phase, graphi_div(graph, two, layer->ratio));
     graphi_value open = graphi_min(graph, opening, graphi_sub(graph, two, opening)); /* they meet halfway, at 1 */
@@ -48,7 +70,8 @@ static struct recurrent_state step(graphi_graph *graph, const struct recurrent_l
 
 static void build(graphi_graph *graph, const graphi_model_info *sizes, const graphi_model_options *options)
 {
-    static const struct recurrent_cell cell = {.parameters = parameters, .step = step, .timed = true};
+    static const struct recurrent_cell cell = {
+        .parameters = parameters, .bound = bound, .turned = turned, .step = step, .timed = true};
     recurrent_build(graph, sizes, options, &cell);
 }
 

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-enum { MAX_LAYERS = 8, TIME_LIMIT = 1 << 16 };
+enum { MAX_LAYERS = 8 };
 
 struct names {
     int count;
@@ -35,7 +35,7 @@ static void make_layer(graphi_graph *graph, int index, int64_t in, int64_t units
     static const char gate_name[] = "ifgo";
     char scope[32];
     snprintf(scope, sizeof scope, "layer%d", index);
-    *layer = (struct recurrent_layer){.units = units, .merged = merged};
+    *layer = (struct recurrent_layer){.units = units, .merged = merged, .turns = GRAPHI_NONE};
     for (int g = 0; g < (merged ? 1 : GATES); g++) {
         int64_t cols = merged ? GATES * units : units;
         char w[8], u[8], b[8];
@@ -137,43 +137,14 @@ static void bench(graphi_graph *graph, const graphi_model_info *s, const graphi_
 }
 
 /* A state that outlives the step: truncated back-propagation through time carries it from batch to batch. */
-static graphi_value carried(graphi_graph *graph, const char *prefix, const char *what, const int64_t *dims)
+static graphi_value carried(graphi_graph *graph, const char *prefix, const char *kind, int64_t layer, int rank,
+                            const int64_t *dims)
 {
     char name[48];
-    snprintf(name, sizeof name, "%sstate/%s", prefix, what);
-    graphi_value value = graphi_parameter(graph, name, GRAPHI_F32, 2, dims, &(graphi_initializer){0});
+    snprintf(name, sizeof name, "%sstate/%s%d", prefix, kind, (int)layer);
+    graphi_value value = graphi_parameter(graph, name, GRAPHI_F32, rank, dims, &(graphi_initializer){0});
     graphi_freeze(graph, value);
     return value;
-}
-
-static graphi_value carried_of_layer(graphi_graph *graph, const char *prefix, char kind, int64_t layer,
-                                     const int64_t *dims)
-{
-    char what[16];
-    snprintf(what, sizeof what, "%c%d", kind, (int)layer);
-    return carried(graph, prefix, what, dims);
-}
-
-static graphi_value number(graphi_graph *graph, float value)
-{
-    return graphi_constant(graph, GRAPHI_F32, 2, (int64_t[]){1, 1}, &value);
-}
-
-/* Goes on from window to window as the states do: a rhythm longer than a window would never open otherwise. From 2^16
- * on it begins anew: float32 tells the phase of a period of 1 to 1/256 there, and less and less beyond. */
-static void advance(graphi_graph *graph, graphi_value time, int64_t steps)
-{
-    graphi_scope(graph, "time");
-    graphi_value next = graphi_add(graph, time, number(graph, (float)steps));
-    graphi_value early = graphi_less(graph, next, number(graph, TIME_LIMIT));
-    graphi_assign(graph, time, graphi_select(graph, early, next, number(graph, 0)));
-}
-
-/* Of a step of the window that began at `first`. */
-static graphi_value time_of(graphi_graph *graph, graphi_value first, int64_t t)
-{
-    graphi_scope(graph, "time");
-    return first == GRAPHI_NONE ? first : graphi_add(graph, first, number(graph, (float)t));
 }
 
 static graphi_value output_layer(graphi_graph *graph, graphi_value x, int64_t in, int64_t out, double range)
@@ -186,7 +157,7 @@ static graphi_value output_layer(graphi_graph *graph, graphi_value x, int64_t in
 }
 
 static void language_model(graphi_graph *graph, const graphi_model_info *s, const graphi_model_options *options,
-                           const struct recurrent_cell *cell, const struct recurrent_layer *layer,
+                           const struct recurrent_cell *cell, struct recurrent_layer *layer,
                            const struct recurrent_language *how)
 {
     const int64_t ids[] = {s->batch, s->steps}, dims[] = {s->batch, s->units}, table_dims[] = {s->vocabulary, s->units};
@@ -197,17 +168,22 @@ static void language_model(graphi_graph *graph, const graphi_model_info *s, cons
     graphi_value table = model_weight(graph, "embedding", "table", 2, table_dims, GRAPHI_INIT_UNIFORM, -range, range);
     struct recurrent_state state[MAX_LAYERS], first[MAX_LAYERS];
     for (int64_t l = 0; l < s->layers; l++) {
-        state[l].h = carried_of_layer(graph, prefix, 'h', l, dims);
-        state[l].c = carried_of_layer(graph, prefix, 'c', l, dims);
+        state[l].h = carried(graph, prefix, "h", l, 2, dims);
+        state[l].c = carried(graph, prefix, "c", l, 2, dims);
         first[l] = state[l];
+        if (cell->turned)
+            layer[l].turns = carried(graph, prefix, "turns", l, 1, &s->units);
     }
-    graphi_value first_time = cell->timed ? carried(graph, prefix, "time", (int64_t[]){1, 1}) : GRAPHI_NONE;
     graphi_value tops[MODEL_MAX_STEPS];
     for (int64_t t = 0; t < s->steps; t++) {
-        graphi_value time = time_of(graph, first_time, t);
         graphi_scope(graph, "embedding");
         graphi_value id = graphi_reshape(graph, graphi_slice(graph, tokens, 1, t, t + 1), GRAPHI_LIST(s->batch));
         graphi_value x = graphi_embedding(graph, table, id);
+        graphi_value time = GRAPHI_NONE;
+        if (cell->timed) { /* within the window: the turns before it are carried, as the states are */
+            float now = (float)t;
+            time = graphi_constant(graph, GRAPHI_F32, 2, (int64_t[]){1, 1}, &now);
+        }
         tops[t] = column(graph, t, s->layers, layer, cell, drop(graph, x, kept), time, kept, state);
     }
     graphi_scope(graph, "output");
@@ -225,9 +201,9 @@ static void language_model(graphi_graph *graph, const graphi_model_info *s, cons
     for (int64_t l = 0; l < s->layers; l++) {
         graphi_assign(graph, first[l].h, state[l].h);
         graphi_assign(graph, first[l].c, state[l].c);
+        if (cell->turned)
+            graphi_assign(graph, layer[l].turns, cell->turned(graph, &layer[l], s->steps));
     }
-    if (cell->timed)
-        advance(graph, first_time, s->steps);
 }
 
 void recurrent_build(graphi_graph *graph, const graphi_model_info *sizes, const graphi_model_options *options,
@@ -250,8 +226,11 @@ void recurrent_language_model(graphi_graph *graph, const graphi_model_info *size
 {
     struct recurrent_layer layer[MAX_LAYERS];
     struct names names = {0};
-    for (int64_t l = 0; l < sizes->layers; l++)
+    for (int64_t l = 0; l < sizes->layers; l++) {
         make_layer(graph, (int)l, sizes->units, sizes->units, options->merged || how->merged, how->range, cell,
                    &layer[l], &names);
+        if (cell->bound)
+            cell->bound(graph, &layer[l]);
+    }
     language_model(graph, sizes, options, cell, layer, how);
 }

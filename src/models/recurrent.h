@@ -13,6 +13,7 @@ enum { GATES = 4 };
 struct recurrent_layer {
     graphi_value w[GATES], u[GATES], b[GATES];
     graphi_value period, shift, ratio; /* phased-lstm */
+    graphi_value turns; /* [units], of its rhythm before this window; GRAPHI_NONE: time is given whole */
     int64_t units;
     bool merged;
 };
@@ -24,9 +25,13 @@ struct recurrent_state {
 struct recurrent_cell {
     /* Makes the parameters a cell has beyond the gates; NULL: none. */
     void (*parameters)(graphi_graph *graph, const char *scope, struct recurrent_layer *layer);
+    /* Keeps what is learned of them where it has a meaning; NULL: all has. */
+    void (*bound)(graphi_graph *graph, struct recurrent_layer *layer);
     /* One step: x [batch,in], time [batch,1] (phased-lstm; else GRAPHI_NONE). */
     struct recurrent_state (*step)(graphi_graph *graph, const struct recurrent_layer *layer, graphi_value x,
                                    graphi_value time, struct recurrent_state state);
+    /* The turns after a window of so many steps; NULL: the cell has no rhythm. */
+    graphi_value (*turned)(graphi_graph *graph, const struct recurrent_layer *layer, int64_t steps);
     bool timed;
 };
 
