@@ -19,6 +19,8 @@ if(GRAPHI_TESTS)
     add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${GRAPHI_TEST_SECONDS} ENVIRONMENT "GRAPHI_BIN=${CMAKE_BINARY_DIR}/graphi")
   endforeach()
+  # It counts calls of the heap, also the C library's own that the linker sees.
+  target_link_options(test_run PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=posix_memalign)
   set_tests_properties(test_scheduler PROPERTIES TIMEOUT ${long_seconds}) # a few seconds, but where others take its cores
 endif()
 

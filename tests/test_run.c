@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "heap_calls.h"
 
 /* --- graphs --- */
 
@@ -440,28 +441,46 @@ static void random_networks(void **state)
     graphi_machine_destroy(six);
 }
 
+static void check_steps(graphi_graph *g, const graphi_plan *plan)
+{
+    graphi_state *s;
+    graphi_run *run;
+    graphi_run_info info;
+    check_ok(graphi_state_create(g, 3, &s));
+    check_ok(graphi_run_create(plan, s, &run));
+    for (int step = 0; step < 4; step++) {
+        feed(run, g, step);
+        const unsigned long before = atomic_load(&heap_calls);
+        check_ok(graphi_run_execute(run));
+        const unsigned long calls = atomic_load(&heap_calls) - before;
+        graphi_run_get_info(run, &info);
+        if (step && (info.allocations || calls))
+            fail_msg("%s, driver %d: found %llu allocations and %lu calls of the heap in step %d, expected none",
+                     graphi_policy_name(plan->setting.policy), (int)plan->setting.driver,
+                     (unsigned long long)info.allocations, calls, step);
+    }
+    assert_int_equal(info.executions, 4);
+    graphi_run_destroy(run);
+    graphi_state_destroy(s);
+}
+
 /* Without it a step could slow down by the heap, or fail half-way through a training of days. */
 static void steps_allocate_nothing(void **state)
 {
+    static const graphi_driver drivers[] = {GRAPHI_DRIVER_DEDICATED, GRAPHI_DRIVER_COMBINING};
+    const unsigned long before = atomic_load(&heap_calls);
+    mem_free(mem_alloc(1));
+    assert_int_equal(atomic_load(&heap_calls), before + 1); /* the counter counts */
     for (int i = 0; i < GRAPHS; i++) {
         graphi_graph *g = graphs[i]();
-        graphi_plan *plan = plan_of(g, (graphi_plan_options){0});
-        graphi_state *s;
-        graphi_run *run;
-        graphi_run_info info;
-        check_ok(graphi_state_create(g, 3, &s));
-        check_ok(graphi_run_create(plan, s, &run));
-        for (int step = 0; step < 4; step++) {
-            feed(run, g, step);
-            check_ok(graphi_run_execute(run));
-            graphi_run_get_info(run, &info);
-            if (step)
-                assert_int_equal(info.allocations, 0);
-        }
-        assert_int_equal(info.executions, 4);
-        graphi_run_destroy(run);
-        graphi_state_destroy(s);
-        graphi_plan_destroy(plan);
+        for (int d = 0; d < 2; d++)
+            for (int policy = 0; policy < GRAPHI_POLICIES; policy++) {
+                const graphi_setting setting = {
+                    .policy = (graphi_policy)policy, .driver = drivers[d], .executors = 2, .width = 1};
+                graphi_plan *plan = plan_of(g, (graphi_plan_options){.setting = setting});
+                check_steps(g, plan);
+                graphi_plan_destroy(plan);
+            }
         graphi_graph_destroy(g);
     }
 }
