@@ -68,19 +68,6 @@ if(TARGET test_networks)
   set_tests_properties(test_networks_workloads PROPERTIES TIMEOUT ${GRAPHI_TEST_SECONDS})
 endif()
 
-# Tests run side by side (`make test`): those that take longest begin first, in this order, so that none runs on alone at the end.
-if(GRAPHI_TESTS)
-  set(longest test_cli_plans test_cli_bench test_cli test_cli_signals test_cli_resume test_cli_use test_cli_data test_identity test_install
-      test_simulated test_run test_regression test_workloads test_large_graphs test_docs_faults test_structure_faults test_networks)
-  list(LENGTH longest cost)
-  foreach(name ${longest})
-    if(TEST ${name})
-      set_tests_properties(${name} PROPERTIES COST ${cost})
-    endif()
-    math(EXPR cost "${cost} - 1")
-  endforeach()
-endif()
-
 # --- fuzzing: tests/fuzz/fuzz_*.c, each with driver.c, which mutates the target's seeds; a few iterations a test run --------
 if(GRAPHI_TESTS)
   set(GRAPHI_FUZZ_ITERATIONS 50000 CACHE STRING "Inputs per fuzz target in the tests")
@@ -92,5 +79,19 @@ if(GRAPHI_TESTS)
     target_link_libraries(${name} PRIVATE graphi_build graphi_tool)
     add_test(NAME ${name} COMMAND ${name} ${GRAPHI_FUZZ_ITERATIONS})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${GRAPHI_TEST_SECONDS} LABELS fuzz)
+  endforeach()
+endif()
+
+# Tests run side by side (`make test`): those that take longest begin first, in this order, so that none runs on alone at the end.
+if(GRAPHI_TESTS)
+  set(longest test_cli_plans test_cli_bench test_networks_workloads test_cli_data test_cli test_docs_faults test_cli_signals test_cli_resume
+      test_networks fuzz_plan test_structure_faults test_identity test_workloads test_cli_use test_large_graphs test_run test_gemm fuzz_curves
+      test_memory_plan test_install)
+  list(LENGTH longest cost)
+  foreach(name ${longest})
+    if(TEST ${name})
+      set_tests_properties(${name} PROPERTIES COST ${cost})
+    endif()
+    math(EXPR cost "${cost} - 1")
   endforeach()
 endif()
