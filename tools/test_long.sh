@@ -21,7 +21,7 @@ declare -A about=(
     [fuzz]="every loader on many more inputs, under the sanitizers"
     [random]="operations and training graphs of random shapes, two minutes each"
     [cpus]="unit tests on emulated CPUs without AVX-512 and without AVX2"
-    [arm]="a cross build for 64-bit ARM and its unit tests, emulated: the plain kernels where there are no others"
+    [arm]="a cross build for 64-bit ARM and its unit tests and whole plans, emulated: the plain kernels where there are no others"
     [browser]="the timeline in chromium"
     [traffic]="memory traffic of a fused node, counted by an emulated cache"
     [cli]="the command's kill and resume tests at many random moments"
@@ -29,15 +29,18 @@ declare -A about=(
 declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=9 [cpus]=30 [arm]=20 [browser]=4 [traffic]=4 [cli]=8 [sweep]=15)
 all=(asan tsan faults fuzz random cpus arm browser traffic cli sweep)
 
-# Tests of what runs in threads; a race elsewhere is impossible, and ThreadSanitizer makes everything ten times slower (so whole networks
-# are left out, and test_resident, which counts pages).
-threaded='^test_(workers|machine|scheduler|insertion|join|trace|run|beside|bands|forms|plan|curves|rounding|profile|identity|process|random_graphs|hostile|refusals|faults|resume)$'
+# Tests that start threads or execute plans: a race elsewhere is impossible. ThreadSanitizer makes everything ten times slower, so whole
+# networks and graphs of 100,000 operations are left out; test_resident counts pages, of which ThreadSanitizer has its own.
+slow='test_(networks|workloads|large_graphs|resident)'
+threaded="^($(grep -lE 'pthread_|graphi_run_execute|graphi_plan_(tune|profile)|schedule_run|session[.]h' tests/test_*.c |
+    sed 's|.*/||; s|[.]c$||' | grep -vxE "$slow" | paste -sd '|'))$"
 # Tests that make allocations or writes fail.
 faults="^($(grep -lE '(mem|file)_fail_after' tests/test_*.c | sed 's|.*/||; s|[.]c$||' | paste -sd '|'))$"
 # Programs that print what they find in the machine, or need other programs, stay out of the emulator.
 emulated='^test_(conv|conv_small|elementwise|gemm|layers_kernels|layers_ops|pools|products|program|reduce|graph|passes|fusion|safetensors|schedule)$'
-# Whole plans over threads, on the emulated x86 CPUs alone.
-plans='^test_(random_graphs|differential|cells|forms|bands|scratch|params)$'
+# Whole plans over threads; those of the second line on the emulated x86 CPUs alone.
+running='^test_(run|scheduler|random_graphs)$'
+plans="$running|^test_(differential|cells|forms|bands|scratch|params)\$"
 
 configure() { cmake --preset "$1" -DGRAPHI_TEST_SECONDS=$((300 * scale)) >/dev/null; }
 build() { configure "$1" && cmake --build "build/$1" -j"$jobs" ${2:+--target "${@:2}"}; }
@@ -90,7 +93,10 @@ part_cpus() {
         xargs -P "$jobs" -L1 bash -c 'said "$0-$1" 600 qemu-x86_64 -cpu "$0" "build/release/$1"'
 }
 
-part_arm() { need qemu-aarch64 && need aarch64-linux-gnu-gcc && tools/arm_root.sh && only arm -R "$emulated"; }
+part_arm() {
+    need qemu-aarch64 && need aarch64-linux-gnu-gcc && tools/arm_root.sh || return 1
+    only arm -R "$emulated" && GRAPHI_TESTS_EMULATED=1 only arm -R "$running"
+}
 
 part_browser() { need chromium && build release graphi_cli && tests release -R 'test_timeline$'; }
 
