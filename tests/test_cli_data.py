@@ -95,6 +95,16 @@ def test_vocabulary(cli):
     cli.run("train", *words, *data, "--vocabulary", 1, "--steps", 1, expect=2)
 
 
+def test_texts_are_learned(cli):
+    """A network whose gates or time are wrong trains all the same, and stays at what the frequencies of words tell."""
+    text = cli.folder / "learned.txt"
+    text.write_text("a b c " * 2000)
+    for network, rate, steps in ("lstm", 0.01, 400), ("phased-lstm", 0.03, 2000):
+        train = cli.result("train", network, "--data", text, "--units", 32, "--unroll", 10, "--batch", 8, "--lr", rate, "--steps", steps,
+                           "--validate", 200, "--tune", 0, "--seed", 1)["train"]
+        assert min(train["loss"]) < 0.8, f"{network}: losses {train['loss']}, three words are as frequent"
+
+
 def test_vocabulary_of_one_file(cli):
     """Words of the held-out end alone were numbered as if training had seen them."""
     text, checkpoint = cli.folder / "end.txt", cli.folder / "end.safetensors"
@@ -273,7 +283,9 @@ def test_kinds(cli):
                 if (words[0], network) != ("eval", "dcgan"):  # which has nothing to evaluate
                     done = cli.run(words[0], network, *words[1:], "--data", path, "--tune", 0, expect=3)
                     assert expected in done.stderr, done.stderr
-    for network, kinds, more in (("pathnet", images, ["--image", 16, "--batch", 8]), ("ptb", texts, [])):
+    small, large = ["--units", 8, "--batch", 20], ["--image", 32, "--batch", 8]
+    for network, kinds, more in (("pathnet", images, ["--image", 16, "--batch", 8]), ("googlenet", images, large), ("ptb", texts, []),
+                                 ("lstm", texts, small), ("phased-lstm", texts, small)):
         for kind, path in kinds.items():
             if kind in ("idx file", "npy file"):  # as their folders
                 continue
