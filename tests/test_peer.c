@@ -341,8 +341,8 @@ static void limits_stand_against_the_highest_roof(void **state)
     json_t *slow = result_row(&result, "slow minute", "graphi"), *memory = result_row(&result, "memory", "graphi");
     result_rate(slow, (struct rating){.flops = 150e6, .limit_ms = 1, .roof_gflops = 150}, 1);
     result_rate(memory, (struct rating){.flops = 1e6, .limit_ms = 1}, 2);
-    rates_goal(&result, "slow", 100, 90, 150);
-    rates_goal(&result, "memory", 95, 90, 0);
+    rates_goal(&result, "slow", 100, 90, (struct rating){.roof_gflops = 150});
+    rates_goal(&result, "memory", 95, 90, (struct rating){0});
     rates_settle(&result, &(graphi_machine_info){.captured = true, .roof_gflops = 200, .bandwidth_gbs = 50});
     assert_true(fabs(json_number_value(json_object_get(slow, "fraction_of_limit")) - 0.75) < 1e-9);
     assert_true(json_number_value(json_object_get(slow, "roof_gflops")) == 200);

@@ -75,10 +75,11 @@ void rates_settle(struct result *result, const graphi_machine_info *best)
     json_t *machine = json_object_get(result->root, "machine");
     const struct rating bfloat16 = job_roof(best, GRAPHI_BF16);
     settle(result, job_roof(best, GRAPHI_F32));
-    result_number(machine, "roof_gflops", best->roof_gflops);
-    if (bfloat16.bfloat16) {
+    if (bfloat16.bfloat16)
         settle(result, bfloat16);
+    if (json_is_object(machine))
+        result_number(machine, "roof_gflops", best->roof_gflops);
+    if (json_is_object(machine) && bfloat16.bfloat16)
         result_number(machine, "roof_bf16_gflops", bfloat16.roof_gflops);
-    }
     tell_fast(result);
 }
