@@ -60,7 +60,7 @@ static graphi_status one(struct bench *bench, int kind, struct picture *picture)
 
 static graphi_status run(struct bench *bench)
 {
-    study_description = STUDY_PAPERS_MACHINE;
+    study_of_paper(bench);
     struct picture picture;
     graphi_status status =
         picture_open(&picture, bench, "figure-1-curves", "Operations of Inception-v3, simulated Xeon Phi", "threads",

@@ -115,10 +115,8 @@ static graphi_status together(struct study *s, const struct operation *op, doubl
 
 static graphi_status run(struct bench *bench)
 {
-    study_description = STUDY_PAPERS_MACHINE;
+    study_of_paper(bench);
     graphi_status status = GRAPHI_OK;
-    if (!bench->options.disable)
-        bench->options.disable = STUDY_PAPERS_GRAPH;
     for (size_t i = 0; i < sizeof operations / sizeof *operations && !status; i++) {
         struct study s;
         graphi_graph *graph = NULL;

@@ -29,14 +29,22 @@ static int by_time(const void *a, const void *b)
     return x->time != y->time ? (x->time > y->time) - (x->time < y->time) : x->change - y->change;
 }
 
-/* The course of one timeline as a line of the picture: how many operations ran until the event where one ends, and run
- * after it where one starts. */
-static void draw_course(struct picture *picture, const json_t *list, int colour, const char *policy)
+/* The course of one timeline: how many operations ran until the event where one ends, and run after it where one
+ * starts. */
+struct course {
+    const char *policy;
+    double *x, *y;
+    int points;
+    double average, most;
+};
+
+/* Starts and ends of the timeline's operations in order; NULL: no memory. */
+static struct event *events_of(const json_t *list, size_t *count)
 {
-    size_t most = 2 * json_array_size(list), count = 0, i;
-    struct event *event = calloc(most + 1, sizeof *event);
-    double *x = calloc(EVENTS, sizeof *x), *y = calloc(EVENTS, sizeof *y);
+    struct event *event = calloc(2 * json_array_size(list) + 1, sizeof *event);
+    size_t i;
     json_t *item;
+    *count = 0;
     json_array_foreach(list, i, item)
     {
         const json_t *leader =
@@ -45,57 +53,78 @@ static void draw_course(struct picture *picture, const json_t *list, int colour,
                took = json_number_value(json_object_get(item, "dur"));
         if (!event || took <= 0 || json_integer_value(leader) != json_integer_value(json_object_get(item, "tid")))
             continue;
-        event[count++] = (struct event){round(1000 * start), 1}; /* in ns: ends and starts of one moment stay one */
-        event[count++] = (struct event){round(1000 * (start + took)), -1};
+        event[(*count)++] = (struct event){round(1000 * start), 1}; /* in ns: ends and starts of one moment stay one */
+        event[(*count)++] = (struct event){round(1000 * (start + took)), -1};
     }
-    if (event && x && y) {
-        qsort(event, count, sizeof *event, by_time);
-        size_t from = count > EVENTS ? (count - EVENTS) / 2 : 0, shown = count > EVENTS ? EVENTS : count, points = 0;
-        int running = 0;
-        double sum = 0;
-        char name[80];
-        for (i = 0; i < from + shown; i++) {
-            int before = running;
-            running += event[i].change;
-            if (i >= from) {
-                x[points] = 100.0 * (double)(i - from) / (double)shown;
-                sum += y[points++] = before > running ? before : running;
-            }
-        }
-        picture_line(picture, x, y, (int)points, colour, 0.8);
-        snprintf(name, sizeof name, "%s, average %.2f", policy, points ? sum / (double)points : 0);
-        picture_name(picture, name, colour);
-    }
-    free(event);
-    free(x);
-    free(y);
+    if (event)
+        qsort(event, *count, sizeof *event, by_time);
+    return event;
 }
 
-static graphi_status course(struct study *s, graphi_policy policy, struct picture *picture, int colour)
+static void follow(const json_t *list, struct course *c)
+{
+    size_t count;
+    struct event *event = events_of(list, &count);
+    const size_t from = count > EVENTS ? (count - EVENTS) / 2 : 0, shown = count > EVENTS ? EVENTS : count;
+    int running = 0;
+    for (size_t i = 0; event && i < from + shown; i++) {
+        const int before = running;
+        running += event[i].change;
+        if (i < from)
+            continue;
+        const int beside = before > running ? before : running;
+        c->x[c->points] = 100.0 * (double)(i - from) / (double)shown;
+        c->y[c->points++] = beside;
+        c->average += beside / (double)shown;
+        c->most = fmax(c->most, beside);
+    }
+    free(event);
+}
+
+static graphi_status course_of(struct study *s, graphi_policy policy, struct course *c)
 {
     graphi_simulation out = {0};
     json_t *events = NULL;
     graphi_setting setting = {.policy = policy, .executors = s->about.cores, .width = 1, .light = -1};
+    *c = (struct course){.policy = graphi_policy_name(policy),
+                         .x = calloc(EVENTS, sizeof *c->x),
+                         .y = calloc(EVENTS, sizeof *c->y)};
     graphi_status status = study_timeline(s, &setting, NULL, &out, &events);
-    if (!status)
-        draw_course(picture, events, colour, graphi_policy_name(policy));
+    if (!status && c->x && c->y)
+        follow(events, c);
     json_decref(events);
     return status;
 }
 
 static graphi_status draw(struct study *s)
 {
+    enum { COURSES = 2, LOWEST = 6 /* what the picture is high at least */ };
+    static const graphi_policy policies[COURSES] = {GRAPHI_POLICY_S1234, GRAPHI_POLICY_S123};
+    struct course course[COURSES] = {{0}};
     struct picture picture;
-    char name[160], title[160];
+    char name[160], title[160], text[80];
+    double most = LOWEST;
+    graphi_status status = GRAPHI_OK;
+    for (int i = 0; i < COURSES && s->bench->options.out && !status; i++) {
+        status = course_of(s, policies[i], &course[i]);
+        most = fmax(most, course[i].most);
+    }
     snprintf(name, sizeof name, "figure-4-%s", s->name);
     snprintf(title, sizeof title, "%s %s, simulated %s", s->name, s->size, s->about.name);
-    graphi_status status =
-        picture_open(&picture, s->bench, name, title, "% of the events", "operations side by side", 100, 6);
-    if (!status && picture.file)
-        status = course(s, GRAPHI_POLICY_S1234, &picture, 1);
-    if (!status && picture.file)
-        status = course(s, GRAPHI_POLICY_S123, &picture, 0);
-    return picture_close(&picture, status);
+    if (!status) {
+        status = picture_open(&picture, s->bench, name, title, "% of the events", "operations side by side", 100, most);
+        for (int i = 0; i < COURSES && picture.file && !status; i++) {
+            snprintf(text, sizeof text, "%s, average %.2f", course[i].policy, course[i].average);
+            picture_line(&picture, course[i].x, course[i].y, course[i].points, 1 - i, 0.8);
+            picture_name(&picture, text, 1 - i);
+        }
+        status = picture_close(&picture, status);
+    }
+    for (int i = 0; i < COURSES; i++) {
+        free(course[i].x);
+        free(course[i].y);
+    }
+    return status;
 }
 
 static graphi_status compare(struct study *s)
@@ -121,7 +150,7 @@ static graphi_status compare(struct study *s)
 
 static graphi_status run(struct bench *bench)
 {
-    study_description = STUDY_PAPERS_MACHINE;
+    study_of_paper(bench);
     static const char *const networks[] = {"resnet50", "dcgan", "inception-v3", NULL};
     return study_each(bench, networks, compare);
 }

@@ -65,11 +65,9 @@ static graphi_status body(struct study *s)
 
 static graphi_status run(struct bench *bench)
 {
-    study_description = STUDY_PAPERS_MACHINE;
+    study_of_paper(bench);
     static const char *const sizes[] = {"small", "medium", "large"};
     graphi_status status = GRAPHI_OK;
-    if (!bench->options.disable)
-        bench->options.disable = STUDY_PAPERS_GRAPH;
     if (bench->options.size)
         return study_each(bench, networks, body);
     for (int i = 0; i < (bench->options.quick ? 1 : 3) && !status; i++) {

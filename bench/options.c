@@ -160,8 +160,7 @@ static graphi_status run(struct bench *bench)
     result_note(&bench->result,
                 "simulated: data in another core's caches costs nothing on a described machine, so preferred executors "
                 "change nothing; nor are stores past the caches modelled");
-    if (!bench->options.disable)
-        bench->options.disable = STUDY_PAPERS_GRAPH;
+    study_papers_graph(bench);
     return study_each(bench, networks, simulated);
 }
 

@@ -51,7 +51,7 @@ static graphi_status one(struct bench *bench, int kind, int input)
 
 static graphi_status run(struct bench *bench)
 {
-    study_description = STUDY_PAPERS_MACHINE;
+    study_of_paper(bench);
     graphi_status status = GRAPHI_OK;
     for (int kind = 0; kind < CONV_KINDS; kind++)
         for (int input = 0; input < CONV_INPUTS && !status; input++)

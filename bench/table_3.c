@@ -7,7 +7,7 @@
 
 static graphi_status run(struct bench *bench)
 {
-    study_description = STUDY_PAPERS_MACHINE;
+    study_of_paper(bench);
     struct study s;
     graphi_graph *graph;
     graphi_simulation serial, apart;

@@ -127,7 +127,7 @@ static graphi_status body(struct study *s)
 
 static graphi_status run(struct bench *bench)
 {
-    study_description = STUDY_PAPERS_MACHINE;
+    study_of_paper(bench);
     static const char *const networks[] = {"resnet50", "dcgan", "inception-v3", "ptb", NULL};
     return study_each(bench, networks, body);
 }

@@ -58,12 +58,7 @@ static graphi_status body(struct study *s)
 
 static graphi_status run(struct bench *bench)
 {
-    study_description = STUDY_PAPERS_MACHINE;
-    if (!bench->options.disable) {
-        bench->options.disable = STUDY_PAPERS_GRAPH;
-        result_note(&bench->result, "passes %s are off: operations as small as the paper's (--disable none: ours)",
-                    STUDY_PAPERS_GRAPH);
-    }
+    study_of_paper(bench);
     graphi_status status = study_each(bench, networks, body);
     if (!status && cells)
         result_goal(&bench->result, "mean difference to Table 2, points", 100 * difference / cells, 4, false);

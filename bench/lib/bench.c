@@ -142,6 +142,14 @@ static graphi_status draw_weights(struct bench *bench, struct network *n)
     return status;
 }
 
+void bench_note_role(struct bench *bench, const char *network)
+{
+    if (strcmp(network, "dcgan") == 0 && !bench->options.role)
+        result_note(&bench->result,
+                    "dcgan: the discriminator's update alone; a training step has two of the generator's as well "
+                    "(--role generator)");
+}
+
 graphi_status network_open(struct bench *bench, const char *name, const char *size, const graphi_plan_options *options,
                            struct network *n)
 {
@@ -165,6 +173,7 @@ graphi_status network_open(struct bench *bench, const char *name, const char *si
     }
     n->rating = job_rating(n->graph, &bench->about, (options ? options : &plan)->precision);
     job_note_size(&bench->options, &n->info, &bench->result);
+    bench_note_role(bench, name);
     return GRAPHI_OK;
 }
 

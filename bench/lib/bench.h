@@ -49,6 +49,9 @@ struct network {
 };
 graphi_status network_open(struct bench *bench, const char *name, const char *size, const graphi_plan_options *options,
                            struct network *network);
+/* Which of dcgan's graphs rows are about that name none; any other network: nothing. */
+void bench_note_role(struct bench *bench, const char *network);
+
 /* Feeds the network and replaces its plan by the tuned one. */
 graphi_status network_tune(struct bench *bench, struct network *network, double seconds);
 void network_close(struct network *network);

@@ -14,6 +14,23 @@ graphi_status study_machine(struct bench *bench, const char *name, graphi_machin
     return job_described(&bench->options, bench->options.machine ? bench->options.machine : name, out);
 }
 
+void study_papers_graph(struct bench *bench)
+{
+    if (bench->options.disable)
+        return;
+    bench->options.disable = STUDY_PAPERS_GRAPH;
+    result_note(&bench->result, "passes %s are off: operations as small as the paper's (--disable none: ours)",
+                STUDY_PAPERS_GRAPH);
+}
+
+void study_of_paper(struct bench *bench)
+{
+    study_description = STUDY_PAPERS_MACHINE;
+    study_papers_graph(bench);
+}
+
+static bool measures(const struct options *o) { return o->tune_given && o->tune > 0; }
+
 /* Shares timed here, extended to the machine. */
 static graphi_status measure(struct study *s, const graphi_plan_options *options)
 {
@@ -42,12 +59,14 @@ static graphi_status compile(struct study *s)
     options.arena_target = INT64_MAX / 4;
     if ((status = graphi_plan_create(s->graph, s->machine, &options, &s->plan)) != GRAPHI_OK)
         return bench_failure(status);
-    return s->bench->options.tune_given && s->bench->options.tune > 0 ? measure(s, &options) : GRAPHI_OK;
+    return measures(&s->bench->options) ? measure(s, &options) : GRAPHI_OK;
 }
 
 static graphi_status open_machine(struct bench *bench, const char *name, const char *size, struct study *s)
 {
     *s = (struct study){.bench = bench, .name = name, .size = size};
+    if (bench->options.interval && !measures(&bench->options))
+        return report_usage("--interval", "nothing to measure", "--tune SECONDS too");
     if (job_setting_asked(&bench->options))
         return report_usage("bench", "a setting (--executors, --width, --policy, ...)",
                             "none: this experiment goes through settings of its own");
@@ -66,7 +85,7 @@ graphi_status study_open_graph(struct bench *bench, const char *label, graphi_gr
     return status ? status : compile(s);
 }
 
-static graphi_status open_network(struct bench *bench, const char *network, const char *size, struct study *s)
+graphi_status study_open_network(struct bench *bench, const char *network, const char *size, struct study *s)
 {
     graphi_status status = open_machine(bench, network, size, s);
     if (status)
@@ -79,6 +98,7 @@ static graphi_status open_network(struct bench *bench, const char *network, cons
     if (status)
         return report_failure(status);
     job_note_size(&bench->options, &s->info, &bench->result);
+    bench_note_role(bench, network);
     return compile(s);
 }
 
@@ -86,7 +106,7 @@ static graphi_status with_network(struct bench *bench, const char *network, cons
                                   graphi_status (*body)(struct study *study))
 {
     struct study s;
-    graphi_status status = open_network(bench, network, size, &s);
+    graphi_status status = study_open_network(bench, network, size, &s);
     if (!status)
         status = body(&s);
     study_close(&s);

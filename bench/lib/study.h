@@ -30,12 +30,20 @@ graphi_status study_machine(struct bench *bench, const char *name, graphi_machin
 
 /* Passes that the papers' graph compilers lack: with them off a graph has the papers' operations. Graphi compiles with
  * CGT (graphi.txt 5), which knows equal sub-expressions, constants and identities, and adds up the weight gradients of
- * all steps of a sequence one by one. */
+ * all steps of a sequence one by one; concurrency-control.txt runs the operations of TensorFlow's graph. */
 #define STUDY_PAPERS_GRAPH "fusion,epilogue,merge,sums,reduce,recompute,pool,pack"
 
-/* A graph made here, which the study owns. Close it in any case. USAGE: a setting that the command line asks for: the
- * experiment chooses them. */
+/* These are off unless --disable is given ("none": our graph), which a note says. */
+void study_papers_graph(struct bench *bench);
+
+/* An experiment of a paper: its graph, and its machine without --machine. */
+void study_of_paper(struct bench *bench);
+
+/* A graph made here, which the study owns, or a network. Close it in any case. USAGE: a setting that the command line
+ * asks for, since the
+ * experiment chooses them, or --interval with nothing to measure. */
 graphi_status study_open_graph(struct bench *bench, const char *label, graphi_graph *graph, struct study *study);
+graphi_status study_open_network(struct bench *bench, const char *network, const char *size, struct study *study);
 void study_close(struct study *study);
 
 /* One setting in virtual time, without a row. */
