@@ -12,7 +12,7 @@
  * one operation at a time by definition: they have rows, but no goal. Short executions run twice a turn and the second
  * counts, as in a training loop: the turns of the others have emptied the caches. Profiling by itself, every class as
  * rarely as can be, is held against the papers' trainings of which the length is known: at most 0.05 %
- * (concurrency-control.txt IV-A). So are the strategies' decisions against the step: at most 1 %. */
+ * (concurrency-control.txt IV-A). So are the strategies' scheduling steps against the step: at most 1 %. */
 #include "bench.h"
 #include "interval.h"
 
@@ -255,7 +255,7 @@ static double training_steps(const struct network *n)
     return 0;
 }
 
-/* What the decisions of all strategies take of a step, the most: each policy decides alone, as it would have to with
+/* What scheduling takes of a step, the most of all strategies: each policy decides alone, as it would have to with
  * widths of its own (a uniform setting that was kept decides less). The simulation repeats its decisions on curves of
  * this machine, on a core of it; the least of some, since others interrupt. */
 static graphi_status judge_decisions(struct bench *bench, const struct network *n, double step_ms)

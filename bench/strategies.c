@@ -35,7 +35,7 @@ static void count(const struct study *s)
     simulations++;
 }
 
-/* What deciding takes when nothing else has the core: an interruption in one of the decisions that are timed counts
+/* What scheduling steps take when nothing else has the core: an interruption in one of those that are timed counts
  * sixteen times. */
 static graphi_status least_deciding(struct study *s, const graphi_setting *setting, double *ms)
 {
@@ -94,7 +94,7 @@ static graphi_status policies(struct study *s, double uniform)
         most_deciding = part > most_deciding ? part : most_deciding;
         result_note(
             &s->bench->result,
-            "%s %s: decisions of a step took %.3f ms on this machine (least of five), which on the described core may "
+            "%s %s: scheduling of a step took %.3f ms on this machine (least of five), which on the described core may "
             "be %.1f times as long: %.2f %% of the simulated step",
             s->name, graphi_policy_name(list[i]), now.deciding_ms, slower(s), 100 * part);
         if (now.makespan_ms < papers)

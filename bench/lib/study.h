@@ -40,8 +40,7 @@ void study_papers_graph(struct bench *bench);
 void study_of_paper(struct bench *bench);
 
 /* A graph made here, which the study owns, or a network. Close it in any case. USAGE: a setting that the command line
- * asks for, since the
- * experiment chooses them, or --interval with nothing to measure. */
+ * asks for, since the experiment chooses them, or --interval with nothing to measure. */
 graphi_status study_open_graph(struct bench *bench, const char *label, graphi_graph *graph, struct study *study);
 graphi_status study_open_network(struct bench *bench, const char *network, const char *size, struct study *study);
 void study_close(struct study *study);

@@ -20,8 +20,8 @@ typedef struct graphi_simulation {
     uint64_t decisions;     /* hash of every decision in order */
     double widths_bound_ms; /* malleable: no schedule in which every operation has one width is shorter, but for the
                                sequential one, whose operands were just written; 0: not known */
-    /* Real time that placing operations took, all steps together (from the first and one in 16 of the others): the
-     * policy's own cost. */
+    /* Real time that scheduling steps took, all together (from the first and one in 16 of the others): successors that
+     * become ready, what is learned of operations that ended, and placing what is ready. */
     double deciding_ms;
     /* Malleable: operations simulated in search of widths, or other work of the search that took as long. */
     int64_t searched;

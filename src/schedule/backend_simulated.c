@@ -263,12 +263,12 @@ static void step(struct world *w, int worker)
     struct schedule *s = w->schedule;
     s->self = worker < 0 ? -1 : s->executors[worker].slot;
     w->send_time = w->now;
+    const bool sampled = w->steps == 0 || w->steps % SAMPLED == 1;
+    int64_t before = sampled ? clock_ns() : 0, begin = sampled ? clock_ns() : 0; /* the reading itself is taken off */
     for (; w->first != w->last; w->first++) {
         struct published *p = &w->published[w->first & w->mask];
         step_complete(s, p->slot, &p->done);
     }
-    const bool sampled = w->steps == 0 || w->steps % SAMPLED == 1;
-    int64_t before = sampled ? clock_ns() : 0, begin = sampled ? clock_ns() : 0; /* the reading itself is taken off */
     step_dispatch(s);
     int64_t took = sampled ? clock_ns() - begin - (begin - before) : 0;
     *(w->steps ? &w->deciding : &w->first_deciding) += took > 0 ? took : 0;

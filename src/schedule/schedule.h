@@ -159,7 +159,7 @@ struct lease_options schedule_lease_options(const graphi_setting *setting, const
 
 struct simulation {
     double makespan_ns, busy_ns, scheduling_ns, mean_corunning;
-    /* Real time: placing what is ready, the policy's decisions among it; from a sample of the steps. */
+    /* Real time: the steps, which take completions and place what is ready; from a sample of them. */
     double deciding_ns;
     uint64_t decisions; /* hash of (task, leader, width) in order of dispatch */
 };
