@@ -177,6 +177,19 @@ def test_studies(cli):
             assert event["args"]["leader"] // 8 == event["tid"] // 8, event
 
 
+def test_siblings_are_named(cli):
+    """What strategy 4 runs on a core's other hardware thread looked like a core in timelines, and in explanations like nothing."""
+    words = ["dcgan", "--machine", "xeon-phi-7250-papers", "--disable", "fusion,epilogue", "--executors", 68, "--width", 1]
+    for policy, siblings in ("s1234", True), ("s123", False):
+        text = cli.run("simulate", *words, "--policy", policy, "--explain", "--timeline", policy).stdout
+        events = json.loads((cli.folder / f"{policy}.json").read_text())["traceEvents"]
+        lanes = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+        on = sorted(event["args"]["leader"] for event in events if event["ph"] == "X" and event["args"]["leader"] >= 68)
+        told = sorted(int(core) for core in re.findall(r" on a sibling of core (\d+)", text))
+        assert bool(on) == siblings and told == [leader - 68 for leader in on], (policy, on, told)
+        assert all(lanes[leader] == f"sibling of core {leader - 68} (simulated)" for leader in on) and lanes[67] == "worker 67 (simulated)", lanes
+
+
 def test_table_1(cli):
     """A training step of DCGAN is one update of the discriminator and two of the generator: its rows were of the first alone,
     and nothing said so."""

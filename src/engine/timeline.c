@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "machine/machine.h"
 
 extern const char timeline_page[];
 
@@ -47,6 +48,8 @@ void timeline_lane_name(const struct timeline *timeline, int lane, char *text, s
     const char *simulated = timeline->simulated ? " (simulated)" : "";
     if (timeline->light && lane == timeline->light)
         snprintf(text, size, "light executor%s", simulated);
+    else if (timeline->siblings && lane >= timeline->siblings->cores)
+        snprintf(text, size, "sibling of core %d%s", timeline->siblings->core[lane].sibling_of, simulated);
     else if (lane >= timeline->executors * timeline->team)
         snprintf(text, size, "worker %d%s", lane, simulated);
     else if (timeline->team == 1)

@@ -26,12 +26,14 @@ struct timeline {
     int lanes;
     int executors, team; /* executors, of so many lanes each, from lane 0 on; 0: operations have their own teams */
     int light;           /* lane of the light executor; 0: there is none */
+    const struct graphi_machine *siblings; /* lanes beyond its cores are their other hardware threads; NULL: none are */
     int64_t count, executions; /* executions: of the averages; 0: there are none. count: of events, joined ones last */
     const struct timeline_event *events;
     int64_t lower_bound_ns, critical_path_ns; /* 0: not known */
 };
 
-/* Whose lane it is: "executor 2", of a team "executor 2.0" for its leader, "light executor", or "worker 5". */
+/* Whose lane it is: "executor 2", of a team "executor 2.0" for its leader, "light executor", "worker 5",
+ * or "sibling of core 5", its other hardware thread. */
 void timeline_lane_name(const struct timeline *timeline, int lane, char *text, size_t size);
 
 static inline int timeline_member(const struct timeline_event *event, int i)

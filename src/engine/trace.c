@@ -169,6 +169,7 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
                                   .executors = !fixed ? 0 : in_order ? 1 : setting->executors,
                                   .team = !fixed ? 0 : in_order ? setting->executors * setting->width : setting->width,
                                   .light = setting->light == 1 ? setting->executors * setting->width : 0,
+                                  .siblings = setting->policy == GRAPHI_POLICY_S1234 ? plan->machine : NULL,
                                   .count = c->tasks + joined.count,
                                   .executions = run ? (int64_t)run->traced : 0,
                                   .events = owned->event,
