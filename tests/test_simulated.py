@@ -234,6 +234,7 @@ def test_hill_climb(cli):
         judged = [int(row["id"].split(" = ")[1]) for row in rows if row["status"] == "ok"]
         assert judged == {1024: [], 300: [8, 16], 68: [2, 4, 8, 16], 2: []}[cores], (cores, rows)
         assert all(row["accuracy"] < 1 for row in rows if row["status"] == "ok"), rows
+        assert all(row["accuracy"] != row["accuracy_to_stop"] for row in rows if row["status"] == "ok"), rows  # the paper's is of all
         assert all("interval" in row["reason"] or "measured" in row["reason"] for row in rows if row["status"] != "ok"), rows
 
 

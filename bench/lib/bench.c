@@ -28,10 +28,9 @@ graphi_status bench_only(const struct bench *bench, const char *experiment, cons
 }
 
 enum kind { MEASURED, STUDY, WIDTHS };
-enum { WIDTHS_CORES = 8 }; /* fewer have too few widths to tell anything by measuring them */
 
 /* The machine at hand: all of it, if the experiment is about a described one, which --cores then limits. */
-static graphi_status open_machine(struct bench *bench, enum kind kind)
+static graphi_status open_machine(struct bench *bench, enum kind kind, int least_cores)
 {
     const struct options *o = &bench->options;
     bench->described = kind == STUDY || o->machine;
@@ -42,7 +41,7 @@ static graphi_status open_machine(struct bench *bench, enum kind kind)
     if (status != GRAPHI_OK || bench->described || kind != WIDTHS)
         return status;
     graphi_machine_get_info(bench->machine, &bench->about);
-    bench->described = bench->about.cores < WIDTHS_CORES;
+    bench->described = bench->about.cores < least_cores;
     if (bench->described || !o->cores)
         return GRAPHI_OK;
     graphi_machine_destroy(bench->machine);
@@ -50,7 +49,7 @@ static graphi_status open_machine(struct bench *bench, enum kind kind)
     return job_machine(o, &bench->machine);
 }
 
-static int run(int argc, char **argv, const char *experiment, bench_body body, enum kind kind)
+static int run(int argc, char **argv, const char *experiment, bench_body body, enum kind kind, int least_cores)
 {
     struct bench bench = {.others = ""};
     const struct experiment *about = experiment_find(experiment);
@@ -75,7 +74,7 @@ static int run(int argc, char **argv, const char *experiment, bench_body body, e
         status = bench_only(&bench, experiment, about->honoured);
     report_catch_interrupts();
     if (status == GRAPHI_OK)
-        status = open_machine(&bench, kind);
+        status = open_machine(&bench, kind, least_cores);
     if (status == GRAPHI_OK) {
         bench.result = result_begin("bench", experiment, argc + 2, words);
         if (bench.machine) {
@@ -116,17 +115,17 @@ static int run(int argc, char **argv, const char *experiment, bench_body body, e
 
 int bench_main(int argc, char **argv, const char *experiment, bench_body body)
 {
-    return run(argc, argv, experiment, body, MEASURED);
+    return run(argc, argv, experiment, body, MEASURED, 0);
 }
 
 int bench_study_main(int argc, char **argv, const char *experiment, bench_body body)
 {
-    return run(argc, argv, experiment, body, STUDY);
+    return run(argc, argv, experiment, body, STUDY, 0);
 }
 
-int bench_widths_main(int argc, char **argv, const char *experiment, bench_body body)
+int bench_widths_main(int argc, char **argv, const char *experiment, int cores, bench_body body)
 {
-    return run(argc, argv, experiment, body, WIDTHS);
+    return run(argc, argv, experiment, body, WIDTHS, cores);
 }
 
 graphi_status bench_failure(graphi_status status)

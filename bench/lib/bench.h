@@ -26,8 +26,8 @@ struct bench {
 typedef graphi_status (*bench_body)(struct bench *bench);
 int bench_main(int argc, char **argv, const char *experiment, bench_body body);
 int bench_study_main(int argc, char **argv, const char *experiment, bench_body body); /* all simulated: study.h */
-int bench_widths_main(int argc, char **argv, const char *experiment,
-                      bench_body body); /* measured where there are enough cores for it, else simulated */
+int bench_widths_main(int argc, char **argv, const char *experiment, int cores,
+                      bench_body body); /* measured where there are so many cores, else simulated */
 
 /* USAGE where something was typed that is not honoured, or a word twice. bench_main has done it; for experiments of
  * two kinds. */

@@ -22,7 +22,7 @@ const struct experiment experiments[] = {
      NULL, NULL},
     {"frameworks", "training and inference beside TensorFlow, PyTorch and JAX; their names choose them", FRAMEWORKS,
      NULL, NULL},
-    {"hill-climb", "hill climbing over widths against every width, measured from 8 cores on", HILL_CLIMB, NULL, NULL},
+    {"hill-climb", "hill climbing over widths against every width, measured from 3 cores on", HILL_CLIMB, NULL, NULL},
     {"inference", "the inference half of frameworks", FRAMEWORKS, "frameworks", "--inference"},
     {"kernels", "kernels beside oneDNN, OpenBLAS and LIBXSMM; words choose shapes",
      "M... --cores --isa --precision --conv-error --quick", NULL, NULL},
