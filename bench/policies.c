@@ -4,22 +4,23 @@
  * before, strategies over the curves that the malleable plan was made of. One that kept teams of one width
  * (docs/policies.md) is one of the uniform settings: it is not timed a second time, its row has that setting's
  * executions and says so, and its ratio is 1 where that is the better one; two timings of one setting would only tell
- * noise. Goals: all strategies together never lose more than 3 %, the malleable policy wins on average over the
- * networks (which those that it left alone draw towards 1): met where the whole confidence interval of the paired
- * ratio says so, missed where the whole interval says the opposite. Where a network's interval holds 3 % those that
- * the question is about go on alone. If even that does not tell, the goal is not met: its value is the upper end.
- * Only where there are too few rounds for an interval, as with --quick, a note takes its place. Strategies 1 and 2 run
- * one operation at a time by definition: they have rows, but no goal. Short executions run twice a turn and the second
- * counts, as in a training loop: the turns of the others have emptied the caches. Profiling by itself, every class as
- * rarely as can be, is held against the papers' trainings of which the length is known: at most 0.05 %
- * (concurrency-control.txt IV-A). So are the strategies' scheduling steps against the step: at most 1 %. */
+ * noise. What each strategy's own widths take, had it kept none, is timed beside them and has a row, without a goal.
+ * Goals: all strategies together never lose more than 3 %, the malleable policy wins on average over the networks
+ * (which those that it left alone draw towards 1): met where the whole confidence interval of the paired ratio says so,
+ * missed where the whole interval says the opposite. Where a network's interval holds 3 % those that the question is
+ * about go on alone. If even that does not tell, the goal is not met: its value is the upper end. Only where there are
+ * too few rounds for an interval, as with --quick, a note takes its place. Strategies 1 and 2 run one operation at a
+ * time by definition: they have rows, but no goal. Short executions run twice a turn and the second counts, as in a
+ * training loop: the turns of the others have emptied the caches. Profiling by itself, every class as rarely as can be,
+ * is held against the papers' trainings of which the length is known: at most 0.05 % (concurrency-control.txt IV-A). So
+ * are the strategies' scheduling steps against the step: at most 1 %. */
 #include "bench.h"
 #include "interval.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { MOST = 64 /* at most 57 splits, and FREE */, TELLING = 8 /* rounds; see interval_of */ };
+enum { MOST = 72 /* at most 57 splits, FREE and OWN */, TELLING = 8 /* rounds; see interval_of */ };
 static const double NORMAL_95 = 1.96, WRONG = 0.05;
 
 /* How often strategies are judged at most, after 1, 2, 4 and 8 times the seconds: all the intervals together are wrong
@@ -36,7 +37,7 @@ static struct {
 
 static const graphi_policy free_width[] = {GRAPHI_POLICY_S1, GRAPHI_POLICY_S12, GRAPHI_POLICY_S1234,
                                            GRAPHI_POLICY_MALLEABLE};
-enum { STRATEGIES = 2, MALLEABLE = 3, FREE = 4 };
+enum { STRATEGIES = 2, MALLEABLE = 3, FREE = 4, OWN = 4 };
 
 /* Who is timed: the uniform settings, then the free-width ones that have widths of their own. */
 struct field {
@@ -123,13 +124,36 @@ static graphi_status settle(struct bench *bench, const struct network *n, int po
     return GRAPHI_OK;
 }
 
+/* Strategies that kept teams of one width, with their own. Without hardware siblings the fourth is the third. */
+static graphi_status add_own_widths(struct bench *bench, const struct network *n, struct field *field)
+{
+    static const struct {
+        graphi_policy policy;
+        int free; /* its place in free_width; -1: it has none */
+    } list[OWN] = {{GRAPHI_POLICY_S1, 0}, {GRAPHI_POLICY_S12, 1}, {GRAPHI_POLICY_S123, -1}, {GRAPHI_POLICY_S1234, 2}};
+    graphi_status status = GRAPHI_OK;
+    for (int i = 0; i < OWN && !status; i++) {
+        if (list[i].free < 0 ? !bench->about.siblings : !kept(field, list[i].free))
+            continue;
+        const graphi_setting setting = {.policy = list[i].policy,
+                                        .driver = GRAPHI_DRIVER_COMBINING,
+                                        .executors = bench->about.cores,
+                                        .width = 1,
+                                        .keep_uniform = -1};
+        char id[96];
+        snprintf(id, sizeof id, "%s, own widths", graphi_policy_name(list[i].policy));
+        status = contender_open(bench, n, id, &setting, &field->list[field->count++]);
+    }
+    return status;
+}
+
 static graphi_status collect(struct bench *bench, const struct network *n, double seconds, graphi_curves *known,
                              struct field *field)
 {
     int cores = bench->about.cores;
     char id[96];
     graphi_status status = GRAPHI_OK;
-    for (int k = 0; !status && field->count < MOST - FREE && (k = graphi_split_next(cores, k)) != 0;) {
+    for (int k = 0; !status && field->count < MOST - FREE - OWN && (k = graphi_split_next(cores, k)) != 0;) {
         graphi_setting setting = {.driver = GRAPHI_DRIVER_COMBINING, .executors = k, .width = cores / k};
         snprintf(id, sizeof id, "%dx%d", k, cores / k);
         status = contender_open(bench, n, id, &setting, &field->list[field->count++]);
@@ -143,7 +167,7 @@ static graphi_status collect(struct bench *bench, const struct network *n, doubl
         status = contender_open(bench, n, graphi_policy_name(free_width[i]), &field->setting[i],
                                 &field->list[field->at[i]]);
     }
-    return status;
+    return status ? status : add_own_widths(bench, n, field);
 }
 
 /* The paired ratios to the better uniform setting; of a setting to itself exactly 1, once the rounds tell that it is

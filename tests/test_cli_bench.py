@@ -390,6 +390,9 @@ def test_policies(cli):
     untold = [note for note in result["notes"] if "strategies over" in note]
     assert not untold or max(row["n"] for row in result["rows"]) >= 8 + 3, ("given up at the first look", untold)
     rows = {row["id"].removeprefix("lstm small: "): row for row in result["rows"]}
+    # strategies that kept a uniform setting were never compared with it
+    for policy in "s1", "s12", "s1234":
+        assert (f"{policy}, own widths" in rows) == rows[policy]["reason"].startswith("kept"), rows.keys()
     malleable = rows["malleable"]
     told = [note for note in result["notes"] + [goal["name"] for goal in result["goals"]] if note.startswith("malleable over")]
     assert malleable["policy"] == "malleable" and len(told) == 1
