@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hill climbing against every width (concurrency-control.txt Table V, III-C): accuracy of the times it did not measure,
- * 1 - mean |predicted - true| / true over all of them as in the paper, and without those beyond the stop, which the
- * scheduler never asks for; the gap of its optimum to the exhaustive one, and whether curves have one valley, at
- * intervals 2, 4, 8, 16. The truth is measured at every width where the machine has more than two cores and --machine is
- * not given; otherwise it is the simulated machine's (with --tune SECONDS from shares timed here), and
+/* Hill climbing against every width (concurrency-control.txt Table V, III-C): accuracy of the times it did not
+ * measure, 1 - mean |predicted - true| / true over all of them as in the paper, and without those beyond the stop,
+ * which the scheduler never asks for; the gap of its optimum to the exhaustive one, and whether curves have one
+ * valley, at intervals 2, 4, 8, 16. The truth is measured at every width where the machine has more than two cores and
+ * --machine is not given; otherwise it is the simulated machine's (with --tune SECONDS from shares timed here), and
  * then the figures judge the climb, not the model: they have no goal. */
 #include "study.h"
 

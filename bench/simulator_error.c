@@ -271,6 +271,9 @@ static graphi_status run(struct bench *bench)
                                            "dcgan", "inception-v3", "ptb",     NULL};
     if (!bench->options.size)
         bench->options.size = "small"; /* --size medium takes minutes */
+    result_note(&bench->result,
+                "ms and predicted ms are medians over the whole run, each for itself; error is that of the median of "
+                "the passes' ratios, measured and predicted in the same seconds");
     graphi_status status = study_names(bench, networks, body);
     int settings = groups[MEASURED].count + groups[OTHERS].count;
     if (!status && settings) {
