@@ -197,10 +197,10 @@ static bool same_shape(const struct array_desc *a, const struct array_desc *b)
 }
 
 /* A result from this size on is written past the caches: it would have left them before it is read, and an ordinary
- * store reads every line first. From `graphi bench kernels streaming`, 32 MiB of L3: streaming takes 1.3 to 2.2 times
- * as long up to 8 MiB, 0.7 to 1.04 times at 32 MiB, 0.6 to 0.8 times from 64 MiB on, read right after or not, on one
+ * store reads every line first. From `graphi bench kernels streaming`, 32 MiB of L3: streaming takes 1.3 to 2.1 times
+ * as long up to 2 MiB, 0.8 to 2.3 times at 8 MiB, 0.6 to 1.0 times from 32 MiB on, read right after or not, on one
  * core and on two. */
-static const double STREAM_BYTES = 64 << 20;
+static const double STREAM_BYTES = 32 << 20;
 
 bool program_streams(const struct array_desc *out, graphi_streaming when)
 {
