@@ -68,7 +68,8 @@ size_t fuzz_seed(unsigned which, uint8_t *out, size_t size)
 {
     static const char *const texts[] = {
         "network=lstm --merged\nnetwork.trained=--task real\nnetwork.text=--size small --unroll 20\n"
-        "network.size=small\nnetwork.units=128\nnetwork.vocabulary=9\ndata.level=word\ndata.limit=5\ndata.batch=8\ndata.epoch=1\n"
+        "network.size=small\nnetwork.units=128\nnetwork.vocabulary=9\n"
+        "data.level=word\ndata.limit=5\ndata.batch=8\ndata.epoch=1\n"
         "data.index=2\ndata.seed=3\ndata.hash=00ff\ndata.encoding=ff00\ntrain.loss=0x1p+0 0x0p+0 0x0p+0",
         "network=googlenet --lrn --batch-norm\nnetwork.trained=--task bench --image 32 --auxiliary\nnetwork.units=1\n"
         "network.classes=10\ndata.batch=-4\ntrain.owes=validation\n",
