@@ -49,10 +49,11 @@ struct lease_options schedule_lease_options(const graphi_setting *setting, const
 {
     graphi_setting r = resolve(setting, machine);
     int siblings = siblings_of(&r, machine);
-    const bool grouped = !policy_of(&r)->free_width && policy_of(&r)->loop != LOOP_SEQUENTIAL;
+    const struct policy *policy = policy_of(&r);
+    const bool even = !policy->free_width && policy != &policy_asymmetric && policy->loop != LOOP_SEQUENTIAL;
     return (struct lease_options){.workers = workers_of(&r) + siblings,
-                                  .groups = grouped ? r.executors : 0,
-                                  .width = grouped ? r.width : 0,
+                                  .groups = even ? r.executors : 0, /* else teams change, and sit side by side */
+                                  .width = even ? r.width : 0,
                                   .siblings = siblings > 0,
                                   .caller_extra = r.driver == GRAPHI_DRIVER_DEDICATED,
                                   .pin = !r.unpinned};
