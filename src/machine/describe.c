@@ -291,24 +291,18 @@ graphi_status graphi_machine_load(const char *path, int cores, graphi_machine **
 
 /* --- writing --- */
 
-/* Cores [first, end) of the tile at `first`. */
-static int tile_end(const graphi_machine *machine, int first)
-{
-    int end = first + 1;
-    while (end < machine->cores && machine->core[end].tile == machine->core[first].tile)
-        end++;
-    return end;
-}
-
-/* Lists and objects, or NULL where memory is short: what is put into them is then gone, too. */
+/* NULL: no memory. */
 static json_t *write_groups(const graphi_machine *machine)
 {
     json_t *groups = json_array();
     bool whole = groups != NULL;
     for (int i = 0; i < machine->cores;) {
-        int node = machine->core[i].numa, size = tile_end(machine, i) - i, tiles = 0;
-        for (; i < machine->cores && machine->core[i].numa == node && tile_end(machine, i) - i == size; i += size)
+        const int node = machine->core[i].numa, size = machine_tile_end(machine, i) - i;
+        int tiles = 0;
+        while (i < machine->cores && machine->core[i].numa == node && machine_tile_end(machine, i) == i + size) {
             tiles++;
+            i += size;
+        }
         json_t *group = json_pack("{s:i, s:i, s:i}", "numa", node, "tiles", tiles, "cores", size);
         whole &= json_array_append_new(groups, group) == 0;
     }

@@ -48,6 +48,9 @@ struct graphi_machine {
  * vary from day to day), of a described one its rates too. */
 uint64_t machine_hash(const graphi_machine *machine);
 
+/* Cores [first, end) of the tile that begins there. */
+int machine_tile_end(const graphi_machine *machine, int first);
+
 /* Its cores in the order in which `groups` of `width` threads sit down: each group begins a tile where there are tiles
  * enough, and what is left of tiles comes behind all groups; else as they are. order: room for all cores. */
 void machine_seats(const graphi_machine *machine, int groups, int width, int *order);

@@ -4,8 +4,7 @@
  * cores; called when a lease is taken. */
 #include "machine/machine.h"
 
-/* The end of the tile that begins there. */
-static int tile_end(const graphi_machine *machine, int first)
+int machine_tile_end(const graphi_machine *machine, int first)
 {
     int end = first + 1;
     while (end < machine->cores && machine->core[end].tile == machine->core[first].tile)
@@ -13,31 +12,34 @@ static int tile_end(const graphi_machine *machine, int first)
     return end;
 }
 
-/* Where the group that begins at `first`, on whole tiles, ends with its last core; beyond all cores: there are not
- * enough. *next: the tile behind it. */
-static int group_end(const graphi_machine *machine, int first, int width, int *next)
+/* The end of the whole tiles, from that core on, which `width` cores need. */
+static int tiles_end(const graphi_machine *machine, int first, int width)
 {
-    *next = first;
-    while (*next < machine->cores && *next < first + width)
-        *next = tile_end(machine, *next);
-    return first + width;
+    int end = first;
+    while (end < first + width)
+        end = machine_tile_end(machine, end);
+    return end;
+}
+
+static bool all_fit(const graphi_machine *machine, int groups, int width)
+{
+    int first = 0;
+    for (; groups > 0 && first + width <= machine->cores; groups--)
+        first = tiles_end(machine, first, width);
+    return groups <= 0;
 }
 
 void machine_seats(const graphi_machine *machine, int groups, int width, int *order)
 {
-    const int cores = machine->cores;
-    int placed = 0, left = groups * width, first = 0, next = 0;
-    for (int g = 0; g < groups; g++, first = next)
-        if (group_end(machine, first, width, &next) > cores) {
-            for (int i = 0; i < cores; i++)
-                order[i] = i;
-            return;
-        }
-    first = next = 0;
-    for (int g = 0; g <= groups; g++, first = next) {
-        const int end = g < groups ? group_end(machine, first, width, &next) : first;
-        next = g < groups ? next : cores;
-        for (int i = first; i < next; i++)
-            order[i < end ? placed++ : left++] = i;
+    int seated = 0, left = groups * width, first = 0;
+    if (!all_fit(machine, groups, width))
+        groups = left = 0;
+    for (; groups > 0; groups--) {
+        const int end = tiles_end(machine, first, width);
+        for (int i = first; i < end; i++)
+            order[i < first + width ? seated++ : left++] = i;
+        first = end;
     }
+    for (int i = first; i < machine->cores; i++)
+        order[left++] = i;
 }
