@@ -70,7 +70,7 @@ endif()
 
 # --- fuzzing: tests/fuzz/fuzz_*.c, each with driver.c, which mutates the target's seeds; a few iterations a test run --------
 if(GRAPHI_TESTS)
-  set(GRAPHI_FUZZ_ITERATIONS 50000 CACHE STRING "Inputs per fuzz target in the tests")
+  set(GRAPHI_FUZZ_ITERATIONS 20000 CACHE STRING "Inputs per fuzz target in the tests")
   file(GLOB fuzz_sources CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
   foreach(source ${fuzz_sources})
     get_filename_component(name ${source} NAME_WE)

@@ -9,6 +9,7 @@ unless the check finds it. The table KNOWS below is the table of layers of docs/
 
 usage: test_structure.py --source DIR --build DIR [--self-test]"""
 import argparse
+import json
 import os
 import platform
 import re
@@ -305,10 +306,11 @@ def check_quoted(root, build):
             if not re.fullmatch(r'"[^"]+"', line)]
 
 
-STREAMED = {**{f"isa_{isa}.dir/src/kernels/isa/{name}.c.o": "vstream" for isa in ("avx2", "avx512", "bf16")
+STREAMED = {**{f"isa_{isa}.dir/src/kernels/isa/{name}.c.o": "vstream" for isa in ("avx2", "avx512")
                for name in ("norm_run", "pool_run", "program_run", "softmax_run")}, "layer_kernels.dir/src/kernels/copy.c.o": "_mm_stream_si128"}
 STREAMING = re.compile(r"\tv?movnt(ps|dq|pd|i)\b")
-STREAMS = platform.machine() in ("x86_64", "AMD64") and shutil.which("objdump")
+X86 = platform.machine() in ("x86_64", "AMD64")
+STREAMS = X86 and shutil.which("objdump")
 
 
 def check_streaming(root, build):
@@ -319,6 +321,17 @@ def check_streaming(root, build):
         if done.returncode or not STREAMING.search(done.stdout):
             problems.append(f"CMakeFiles/{name}: found no store past the caches, expected {function}'s")
     return problems
+
+
+def check_bfloat16(root, build):
+    """A file with bfloat16's instructions that is compiled without them computes as before, only slower."""
+    def uses(path):
+        text = path.read_text()
+        return "ISA_IS_bf16" in text or any(uses(root / "src" / name) for name in re.findall(r'#include "(kernels/isa/\w+\.h)"', text))
+    commands = json.loads((build / "compile_commands.json").read_text())
+    compiled = {Path(command["file"]).name for command in commands if "/isa_bf16.dir/" in command["command"]}
+    return [f"src/kernels/isa/{path.name}: found {'ISA_IS_bf16' if uses(path) else 'no ISA_IS_bf16'}, expected it where CMakeLists.txt compiles for bf16"
+            for path in sorted((root / "src/kernels/isa").glob("*.c")) if compiled and uses(path) != (path.name in compiled)]
 
 
 def check_operations(root, build):
@@ -338,7 +351,7 @@ def check_operations(root, build):
 CHECKS = {"layers": check_layers, "page of layers": check_table_of_layers, "exports": check_exports,
           "generated": check_generated, "files": check_files, "columns": check_columns, "clocks": check_clocks,
           "heap": check_heap, "temporary": check_temporary, "messages": check_messages, "table": check_table, "benchmarks": check_benchmarks,
-          "quoted": check_quoted, "operations": check_operations, "streaming": check_streaming}
+          "quoted": check_quoted, "operations": check_operations, "streaming": check_streaming, "bfloat16": check_bfloat16}
 
 
 def append(name, text):
@@ -426,6 +439,8 @@ FAULTS = [
     ("benchmarks", append("src/kernels/gemm.c", "/* `graphi bench kernels\n * nosuchrow` */\n"), "nosuchrow"),
     ("benchmarks", append("src/kernels/gemm.c", "/* `graphi bench nosuch` */\n"), "nosuch"),
     ("messages", append("src/base/arena.c", 'int f(void) { return fail(GRAPHI_IO, "x(", "cannot"); }\n'), "'x( cannot'"),
+    *([("bfloat16", append("src/kernels/isa/norm_run.c", "/* ISA_IS_bf16 */\n"), "norm_run.c: found ISA_IS_bf16"),
+       ("bfloat16", replace("src/kernels/isa/micro_pairs.c", "ISA_IS_bf16", "ISA_IS_none"), "micro_pairs.c: found no")] if X86 else []),
     ("operations", replace("docs/operations.md", "empty: as the kernel", ""), "`strides` of `max_pool` when"),
     ("operations", replace("docs/operations.md", "| [height, width] of w |", "| |"), "no meaning of `kernel`"),
     ("operations", replace("docs/operations.md", "| [N,H,W,C] to [N,C] |", "| |"), "no shapes of `global_avg_pool`"),

@@ -9,10 +9,10 @@
 typedef void (*cast_function)(graphi_dtype from, graphi_dtype to, const void *in, void *out, int64_t n);
 
 #define DECLARE(isa) void cast_run_##isa(graphi_dtype, graphi_dtype, const void *, void *, int64_t);
-EACH_ISA(DECLARE)
+EACH_ISA_BF16(DECLARE)
 
 #define ENTRY(isa) cast_run_##isa,
-static const cast_function functions[] = {EACH_ISA(ENTRY)};
+static const cast_function functions[] = {EACH_ISA_BF16(ENTRY)};
 
 struct cast_params {
     graphi_dtype from, to;

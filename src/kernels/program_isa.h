@@ -80,6 +80,5 @@ enum program_fused {
 PROGRAM_RUN(plain)
 PROGRAM_RUN(avx2)
 PROGRAM_RUN(avx512)
-PROGRAM_RUN(bf16)
 
 #endif

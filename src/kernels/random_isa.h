@@ -15,6 +15,5 @@ enum { RANDOM_BLOCK = 256 }; /* numbers of one call, four a counter */
 RANDOM_LOOPS(plain)
 RANDOM_LOOPS(avx2)
 RANDOM_LOOPS(avx512)
-RANDOM_LOOPS(bf16)
 
 #endif

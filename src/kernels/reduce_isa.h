@@ -12,7 +12,7 @@ struct reduce_loops {
     void (*rows[REDUCE_OPS])(float *sum, const float *const *x, int count, int n); /* sum[i] joined with 1 to 4 rows */
 };
 
-extern const struct reduce_loops reduce_loops_plain, reduce_loops_avx2, reduce_loops_avx512, reduce_loops_bf16;
+extern const struct reduce_loops reduce_loops_plain, reduce_loops_avx2, reduce_loops_avx512;
 
 const struct reduce_loops *reduce_loops_of(enum isa isa); /* reduce.c */
 

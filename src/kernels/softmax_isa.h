@@ -19,6 +19,6 @@ struct softmax_loops {
     float (*log)(float x);
 };
 
-extern const struct softmax_loops softmax_loops_plain, softmax_loops_avx2, softmax_loops_avx512, softmax_loops_bf16;
+extern const struct softmax_loops softmax_loops_plain, softmax_loops_avx2, softmax_loops_avx512;
 
 #endif

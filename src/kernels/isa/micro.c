@@ -8,123 +8,14 @@
  * stay in the level-1 cache are copied side by side first, and most blocks are in assembler. Called from any thread,
  * with up to 40 KB of its stack; usual tile 64 x 64 with a hundred to a thousand steps.
  *
- * Here is how a tile is cut. micro_block.h has the blocks, micro_runs.h those in assembler, micro_asks.h what they ask
- * for, micro_copies.h the copied lines, micro_plain.h the plain form. */
-#include "kernels/micro.h"
-
-#include <assert.h>
-#include <stdalign.h>
-
-#include "kernels/isa/isa.h"
+ * micro_tile.h cuts it, here for floats and in micro_pairs.c for pairs of bfloat16. */
+#define PAIRS 0
+#define MULTIPLY_ADD vfma
+#include "kernels/isa/micro_tile.h"
 
 void ISA_NAME(micro)(const struct micro_call *call);
-void ISA_NAME(micro_pairs)(const struct micro_call *call);
-
-#if defined(ISA_IS_plain)
-#include "kernels/isa/micro_plain.h"
-#else
-#include "kernels/isa/micro_asks.h"
-#include "kernels/isa/micro_block.h"
-#include "kernels/isa/micro_copies.h"
-#include "kernels/isa/micro_runs.h"
-
-/* Blocks of `width` columns from `col` on, below each other. far: what they share, or NULL. */
-static void column(const struct micro_call *call, int col, int width, bool pairs, struct far *far)
-{
-    const int vectors = (width + VL - 1) / VL, lanes = width - (vectors - 1) * VL;
-    const struct heights heights = heights_of(call->m, vectors);
-    for (int part = 0, row = 0; part < heights.parts;) {
-        struct asked asked = {0};
-        enum asks way;
-        int left = asks_alike(call, far, col, vectors, part, heights.parts - part, &way, &asked);
-        for (; left > 0; left--, part++, asked.part++) {
-            const int rows = heights.few + (part >= heights.of_few);
-            assert(blocks[way][pairs][vectors][rows]);
-            blocks[way][pairs][vectors][rows](call, row, col, lanes, &asked);
-            row += rows;
-        }
-    }
-}
-
-/* Columns of a block. Rows that come to four a block are wider ones. */
-static int width_of(const struct micro_call *call)
-{
-#if defined(ISA_IS_avx2)
-    static const int vectors[] = {VECTORS, MOST_VECTORS, 4, 4, 3, VECTORS, VECTORS, 3, 3};
-    return (call->m < (int)(sizeof vectors / sizeof *vectors) ? vectors[call->m] : VECTORS) * VL;
-#else
-    (void)call;
-    return WIDTH;
-#endif
-}
-
-/* Does every step of a block find what it asks for as far on as its own A? */
-static bool steps_alike(const struct micro_call *call)
-{
-    return !call->soon_stride || call->soon_stride == call->step_stride;
-}
-
-/* far: what the columns share, or NULL. */
-static void columns_of(const struct micro_call *call, int width, bool pairs, struct far *far)
-{
-    int col = in_runs(call, pairs, width, far) ? run_columns(call, far) : 0;
-    for (; col < call->n; col += width)
-        column(call, col, (int)least(call->n - col, width), pairs, far);
-}
-
-static void columns(const struct micro_call *call, bool pairs)
-{
-    const int width = width_of(call);
-    struct far room, *far = call->soon_a && call->ldb <= PANEL_MAX ? far_of(call, width, &room) : NULL;
-    struct micro_call other;
-    if (!far && !steps_alike(call)) {
-        other = *call;
-        other.soon_a = NULL;
-        call = &other;
-    }
-    columns_of(call, width, pairs, far);
-}
-
-#if defined(ISA_IS_avx2)
-static void copied_columns(const struct micro_call *call, bool pairs)
-{
-    alignas(LINE) float lines[COPIED_STEPS * WIDTH];
-    const void *a[MICRO_SEGMENTS], *b[MICRO_SEGMENTS];
-    struct micro_call near = *call;
-    int32_t k[MICRO_SEGMENTS];
-    near.ldb = WIDTH;
-    near.soon_b = NULL;
-    near.a = a;
-    near.b = b;
-    near.k = k;
-    near.count = join_segments(call, lines, a, b, k);
-    struct far room, *far = near.count == call->count ? far_of(call, WIDTH, &room) : NULL;
-    if (!far && !steps_alike(call))
-        near.soon_a = NULL;
-    for (int col = 0; col < call->n; col += WIDTH) {
-        near.n = (int)least(call->n - col, WIDTH);
-        copy_column(call, col, near.n, lines, !far);
-        near.c = call->c + col;
-        columns_of(&near, WIDTH, pairs, far);
-        near.soon_a = NULL; /* it was asked for in the first column */
-    }
-}
-#else
-#define copied_columns columns
-#endif
-
-static void tile(const struct micro_call *call, bool pairs)
-{
-    (copies(call) ? copied_columns : columns)(call, pairs);
-}
 
 void ISA_NAME(micro)(const struct micro_call *call)
 {
-    tile(call, false);
+    tile(call);
 }
-
-void ISA_NAME(micro_pairs)(const struct micro_call *call)
-{
-    tile(call, true);
-}
-#endif

@@ -13,8 +13,6 @@ enum { VECTORS = 2, FLAT_ROWS = 3, MOST_VECTORS = 8, STEPS_A_TURN = 8 };
 typedef __m256i vector_mask;
 #define LOAD_PART(p, mask) _mm256_maskload_ps(p, mask)
 #define STORE_PART(p, mask, v) _mm256_maskstore_ps(p, mask, v)
-#define LOW_HALVES(v) _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(v), 16))
-#define HIGH_HALVES(v) _mm256_castsi256_ps(_mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(-65536)))
 
 static inline vector_mask first_lanes(int count)
 {
@@ -25,8 +23,6 @@ enum { VECTORS = 4, FLAT_ROWS = 1, MOST_VECTORS = VECTORS, STEPS_A_TURN = 1 };
 typedef __mmask16 vector_mask;
 #define LOAD_PART(p, mask) _mm512_maskz_loadu_ps(mask, p)
 #define STORE_PART(p, mask, v) _mm512_mask_storeu_ps(p, mask, v)
-#define LOW_HALVES(v) _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(v), 16))
-#define HIGH_HALVES(v) _mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(v), _mm512_set1_epi32(-65536)))
 
 static inline vector_mask first_lanes(int count)
 {
@@ -41,17 +37,6 @@ enum { WIDTH = VECTORS * VL };
 enum { B_AHEAD = 8, LINE = 64 };
 
 #define INLINE static inline __attribute__((always_inline))
-
-INLINE vf multiply_add(vf a, vf b, vf c, bool pairs)
-{
-    if (!pairs)
-        return vfma(a, b, c);
-#if defined(ISA_IS_bf16)
-    return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
-#else
-    return vfma(HIGH_HALVES(a), HIGH_HALVES(b), vfma(LOW_HALVES(a), LOW_HALVES(b), c));
-#endif
-}
 
 /* Hides from the compiler where a value came from, so that addresses are computed where they are needed. Kept across
  * the loop they would not fit the general registers, and compilers park them in vector registers, where fetching them
@@ -101,7 +86,7 @@ INLINE const char *soon_at(const void *const *soon, int64_t i, const char *now, 
 
 struct shape {
     int mr, nv;
-    bool whole, pairs;
+    bool whole;
 };
 
 /* multiply_step for few rows, whose elements of A stay in registers while vectors of B pass. */
@@ -118,7 +103,7 @@ INLINE void flat_step(vf (*sum)[MOST_VECTORS], const char *const *a, int64_t at,
         const vf right = v == shape.nv - 1 && !shape.whole ? LOAD_PART(p, mask) : vload(p);
 #pragma GCC unroll 4
         for (int r = 0; r < shape.mr; r++)
-            sum[r][v] = multiply_add(left[r], right, sum[r][v], shape.pairs);
+            sum[r][v] = MULTIPLY_ADD(left[r], right, sum[r][v]);
     }
 }
 
@@ -141,7 +126,7 @@ INLINE void multiply_step(vf (*sum)[MOST_VECTORS], const char *const *a, int64_t
         vf left = vset(*(const float *)(a[r] + at));
 #pragma GCC unroll 4
         for (int v = 0; v < shape.nv; v++)
-            sum[r][v] = multiply_add(left, right[v], sum[r][v], shape.pairs);
+            sum[r][v] = MULTIPLY_ADD(left, right[v], sum[r][v]);
     }
 }
 
@@ -271,47 +256,52 @@ INLINE void block(const struct micro_call *call, int64_t row, int64_t col, int l
 
 typedef void (*block_function)(const struct micro_call *call, int row, int col, int lanes, const struct asked *asked);
 
-/* Every block there is: B(asks, pairs, rows, vectors). More rows where fewer vectors leave registers free. */
+/* Every block there is: B(asks, rows, vectors). More rows where fewer vectors leave registers free. */
 #if defined(ISA_IS_avx2)
 /* The widest are flat ones, for calls of few rows: with fewer sums each waits for its last step, and half of a panel's
  * row, or all of it, is read at once, as it lies in memory. */
-#define ONE_ROW(B, a, p) \
-    B(a, p, 1, 1) B(a, p, 1, 2) B(a, p, 1, 3) B(a, p, 1, 4) B(a, p, 1, 5) B(a, p, 1, 6) B(a, p, 1, 7) B(a, p, 1, 8)
-#define ROWS(B, a, p) \
-    B(a, p, 2, 1) B(a, p, 3, 1) B(a, p, 4, 1) B(a, p, 5, 1) B(a, p, 6, 1) B(a, p, 7, 1) B(a, p, 8, 1)                  \
-    B(a, p, 2, 2) B(a, p, 3, 2) B(a, p, 4, 2) B(a, p, 5, 2) B(a, p, 6, 2) \
-    B(a, p, 2, 3) B(a, p, 2, 4) B(a, p, 3, 3) B(a, p, 3, 4) B(a, p, 4, 3)
-#define BLOCKS(B, a, p) ONE_ROW(B, a, p) ROWS(B, a, p)
+#define ONE_ROW(B, a) \
+    B(a, 1, 1) B(a, 1, 2) B(a, 1, 3) B(a, 1, 4) B(a, 1, 5) B(a, 1, 6) B(a, 1, 7) B(a, 1, 8)
+#define ROWS(B, a) \
+    B(a, 2, 1) B(a, 3, 1) B(a, 4, 1) B(a, 5, 1) B(a, 6, 1) B(a, 7, 1) B(a, 8, 1)                                       \
+    B(a, 2, 2) B(a, 3, 2) B(a, 4, 2) B(a, 5, 2) B(a, 6, 2) \
+    B(a, 2, 3) B(a, 2, 4) B(a, 3, 3) B(a, 3, 4) B(a, 4, 3)
+#define BLOCKS(B, a) ONE_ROW(B, a) ROWS(B, a)
 /* Not EVERY_STEP where there is nothing to ask for, or little at a time: half of a step's instructions are loads, and
  * asking for lines that are there takes the place of some. Rows are shared out evenly, so that a block has one only
  * where the call has no more: those are never SPACED, see asks_alike(). */
-#define ALL(B) \
-    BLOCKS(B, NOTHING, 0) BLOCKS(B, NOTHING, 1) BLOCKS(B, EVERY_STEP, 0) BLOCKS(B, EVERY_STEP, 1) \
-    ROWS(B, SPACED, 0) ROWS(B, SPACED, 1)
+#if PAIRS /* emulated: too much arithmetic a step to wait for memory */
+#define ASKED(asks) NOTHING
+#define ALL(B) BLOCKS(B, NOTHING)
+#else
+#define ASKED(asks) (asks)
+#define ALL(B) BLOCKS(B, NOTHING) BLOCKS(B, EVERY_STEP) ROWS(B, SPACED)
+#endif
 static const int max_rows[MOST_VECTORS + 1] = {0, 8, 6, 4, 3, 1, 1, 1, 1};
 #else
-#define BLOCKS(B, a, p) \
-    B(a, p, 1, 1) B(a, p, 2, 1) B(a, p, 3, 1) B(a, p, 4, 1) B(a, p, 5, 1) B(a, p, 6, 1) B(a, p, 7, 1) B(a, p, 8, 1)    \
-    B(a, p, 1, 2) B(a, p, 2, 2) B(a, p, 3, 2) B(a, p, 4, 2) B(a, p, 5, 2) B(a, p, 6, 2) B(a, p, 7, 2) B(a, p, 8, 2)    \
-    B(a, p, 1, 3) B(a, p, 2, 3) B(a, p, 3, 3) B(a, p, 4, 3) B(a, p, 5, 3) B(a, p, 6, 3) B(a, p, 7, 3) B(a, p, 8, 3)    \
-    B(a, p, 1, 4) B(a, p, 2, 4) B(a, p, 3, 4) B(a, p, 4, 4) B(a, p, 5, 4) B(a, p, 6, 4)
-#define ALL(B) BLOCKS(B, EVERY_STEP, 0) BLOCKS(B, EVERY_STEP, 1)
+#define BLOCKS(B, a) \
+    B(a, 1, 1) B(a, 2, 1) B(a, 3, 1) B(a, 4, 1) B(a, 5, 1) B(a, 6, 1) B(a, 7, 1) B(a, 8, 1)                            \
+    B(a, 1, 2) B(a, 2, 2) B(a, 3, 2) B(a, 4, 2) B(a, 5, 2) B(a, 6, 2) B(a, 7, 2) B(a, 8, 2)                            \
+    B(a, 1, 3) B(a, 2, 3) B(a, 3, 3) B(a, 4, 3) B(a, 5, 3) B(a, 6, 3) B(a, 7, 3) B(a, 8, 3)                            \
+    B(a, 1, 4) B(a, 2, 4) B(a, 3, 4) B(a, 4, 4) B(a, 5, 4) B(a, 6, 4)
+#define ASKED(asks) (asks)
+#define ALL(B) BLOCKS(B, EVERY_STEP)
 static const int max_rows[MOST_VECTORS + 1] = {0, 8, 8, 8, 6};
 #endif
 
-#define DEFINE(asks, p, mr, nv)                                                                                        \
-    static void block_##asks##_##p##_##mr##_##nv(const struct micro_call *call, int row, int col, int lanes,           \
+#define DEFINE(asks, mr, nv)                                                                                           \
+    static void block_##asks##_##mr##_##nv(const struct micro_call *call, int row, int col, int lanes,                 \
                                                  const struct asked *asked)                                            \
     {                                                                                                                  \
         if (lanes == VL)                                                                                               \
-            block(call, row, col, lanes, (struct shape){mr, nv, true, p}, asks, asked);                                \
+            block(call, row, col, lanes, (struct shape){mr, nv, true}, asks, asked);                                   \
         else                                                                                                           \
-            block(call, row, col, lanes, (struct shape){mr, nv, false, p}, asks, asked);                               \
+            block(call, row, col, lanes, (struct shape){mr, nv, false}, asks, asked);                                  \
     }
 ALL(DEFINE)
 
-#define ENTRY(asks, p, mr, nv) [asks][p][nv][mr] = block_##asks##_##p##_##mr##_##nv,
-static const block_function blocks[SPACED + 1][2][MOST_VECTORS + 1][9] = {ALL(ENTRY)};
+#define ENTRY(asks, mr, nv) [asks][nv][mr] = block_##asks##_##mr##_##nv,
+static const block_function blocks[SPACED + 1][MOST_VECTORS + 1][9] = {ALL(ENTRY)};
 
 static int blocks_below(int rows, int vectors)
 {

@@ -28,7 +28,7 @@ static inline float high_half(uint32_t pair)
     return value;
 }
 
-static void plain_row(const struct micro_call *call, int row, bool pairs)
+static void plain_row(const struct micro_call *call, int row)
 {
     float *c = call->result_offset ? (float *)((char *)call->c + call->result_offset[row]) : call->c + row * call->ldc;
     if (!call->accumulate)
@@ -37,7 +37,7 @@ static void plain_row(const struct micro_call *call, int row, bool pairs)
         const char *a = row_of(call, i, row);
         const char *b = call->b[i];
         for (int32_t k = 0; k < call->k[i]; k++, a += 4 * call->step_stride, b += 4 * call->ldb) {
-            if (!pairs) {
+            if (!PAIRS) {
                 for (int j = 0; j < call->n; j++)
                     c[j] += *(const float *)a * ((const float *)b)[j];
                 continue;
@@ -51,16 +51,10 @@ static void plain_row(const struct micro_call *call, int row, bool pairs)
     }
 }
 
-void ISA_NAME(micro)(const struct micro_call *call)
+static void tile(const struct micro_call *call)
 {
     for (int row = 0; row < call->m; row++)
-        plain_row(call, row, false);
-}
-
-void ISA_NAME(micro_pairs)(const struct micro_call *call)
-{
-    for (int row = 0; row < call->m; row++)
-        plain_row(call, row, true);
+        plain_row(call, row);
 }
 
 #endif

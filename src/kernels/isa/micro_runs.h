@@ -5,14 +5,14 @@
 
 #include "kernels/isa/micro_asks.h"
 
-#if defined(ISA_IS_avx2)
+#if defined(ISA_IS_avx2) && !PAIRS
 #include "kernels/isa/micro_avx2.h"
 
 /* Are all blocks of whole columns among block_runs? */
-static bool in_runs(const struct micro_call *call, bool pairs, int width, const struct far *far)
+static bool in_runs(const struct micro_call *call, int width, const struct far *far)
 {
     const struct heights heights = heights_of(call->m, VECTORS);
-    if (!ASSEMBLER || pairs || width != WIDTH || !call->count || call->ldb > PANEL_MAX || heights.few < RUN_ROWS_MIN)
+    if (!ASSEMBLER || width != WIDTH || !call->count || call->ldb > PANEL_MAX || heights.few < RUN_ROWS_MIN)
         return false;
     return far ? far->parts == ASKERS || !(far->lines_of_a + far->lines_of_b)
                : !call->soon_a && (!call->soon_b || (heights.parts >= ASKERS && call->k[0] >= SPACED_STEPS));
@@ -60,7 +60,7 @@ static int run_columns(const struct micro_call *call, struct far *far)
     return col;
 }
 #else
-#define in_runs(call, pairs, width, far) false
+#define in_runs(call, width, far) false
 #define run_columns(call, far) 0
 #endif
 #endif
