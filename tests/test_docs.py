@@ -455,7 +455,7 @@ SENTENCES = (
               for value in goals(result, "direct convolutions alone")]),
     ("docs/measured.md", r"On average the best peer takes(.*?) in the better hour",
      lambda: [value for run in ("frameworks-small-compile", "frameworks-small") for value in goals(f"zen3/{run}", "the best peer's time over ours")]),
-    ("docs/measured.md", r"PyTorch's best takes(.*?)\nTensorFlow", medium_of_zen3),
+    ("docs/measured.md", r"PyTorch's\s+best\s+takes(.*?)TensorFlow", medium_of_zen3),
     ("docs/measured.md", r"TensorFlow takes(.*?) % of the limit", googlenet_of_zen3),
     ("docs/measured.md", r"With direct convolutions alone GoogLeNet reaches(.*?) % of the limit there",
      lambda: goals("zen3/frameworks-small", "direct convolutions alone")),
