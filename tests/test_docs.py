@@ -439,8 +439,8 @@ TABLES = {
     "docs/simulator.md": {"The search of the malleable policy": lambda: [100 * row["above_bound"] for row in stored("search")["rows"]]},
     "docs/results/reasons.md": {"Kernels bound by memory": kernels_behind},
 }
-# A page, what stands around the numbers of a sentence, and the numbers in it.
-SENTENCES = (
+# A page, what stands around the numbers of a sentence (a blank is also the end of a line), and the numbers in it.
+SENTENCES = tuple((page, sentence.replace(" ", r"\s+"), numbers) for page, sentence, numbers in (
     ("README.md", r"[Gg]eometric means: ([^(]*)\(", lambda: means(("",))),
     ("docs/policies.md", r"on both of two cores \(\S+\) that took(.*?) at large", sharing_driver),
     ("docs/policies.md", r"twice as many executors there take(.*?), small\.", backward_executors),
@@ -455,7 +455,7 @@ SENTENCES = (
               for value in goals(result, "direct convolutions alone")]),
     ("docs/measured.md", r"On average the best peer takes(.*?) in the better hour",
      lambda: [value for run in ("frameworks-small-compile", "frameworks-small") for value in goals(f"zen3/{run}", "the best peer's time over ours")]),
-    ("docs/measured.md", r"PyTorch's\s+best\s+takes(.*?)TensorFlow", medium_of_zen3),
+    ("docs/measured.md", r"PyTorch's best takes(.*?)TensorFlow", medium_of_zen3),
     ("docs/measured.md", r"TensorFlow takes(.*?) % of the limit", googlenet_of_zen3),
     ("docs/measured.md", r"With direct convolutions alone GoogLeNet reaches(.*?) % of the limit there",
      lambda: goals("zen3/frameworks-small", "direct convolutions alone")),
@@ -465,7 +465,7 @@ SENTENCES = (
      lambda: goals("strategies-1024", "decisions, at most")),
     ("docs/measured.md", r"decisions of strategies 1 to 4 take at most(.*?) % of it",
      lambda: goals("strategies", "decisions, at most")),
-)
+))
 
 
 def within(told, value):
