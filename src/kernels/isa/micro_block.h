@@ -291,7 +291,7 @@ static const int max_rows[MOST_VECTORS + 1] = {0, 8, 8, 8, 6};
 
 #define DEFINE(asks, mr, nv)                                                                                           \
     static void block_##asks##_##mr##_##nv(const struct micro_call *call, int row, int col, int lanes,                 \
-                                                 const struct asked *asked)                                            \
+                                           const struct asked *asked)                                                  \
     {                                                                                                                  \
         if (lanes == VL)                                                                                               \
             block(call, row, col, lanes, (struct shape){mr, nv, true}, asks, asked);                                   \
