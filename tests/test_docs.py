@@ -198,6 +198,7 @@ def check_figures(name, text, problems):
 
 
 NETWORKS, SIZES = ("lstm", "phased-lstm", "pathnet", "googlenet"), ("small", "medium", "large")
+MODES = ("training", "inference")
 
 
 def rows_of_zen3(*whats):
@@ -210,11 +211,8 @@ def networks_of_zen3():
     ours, peers = rows_of_zen3("frameworks-small")[0], rows_of_zen3("frameworks-small-compile")[1]
     return [value for network in NETWORKS
             for value in (100 * ours[f"{network} small training"]["fraction_of_limit"],
-                          *(peers[f"{network} small {mode}"][name] for mode in ("training", "inference")
+                          *(peers[f"{network} small {mode}"][name] for mode in MODES
                             for name in ("TensorFlow", "PyTorch", "compiled")))]
-
-
-MODES = ("training", "inference")
 
 
 def medium_of_zen3():
@@ -227,6 +225,12 @@ def medium_of_zen3():
             *(peers[f"{network} medium training"]["compiled"] for network in ("lstm", "phased-lstm", "googlenet"))]
 
 
+def compiled_of_zen3():
+    """The least and the most time of torch.compile over ours."""
+    ratios = [ratios["compiled"] for ratios in rows_of_zen3("frameworks-*-compile")[1].values()]
+    return [min(ratios), max(ratios)]
+
+
 def googlenet_of_zen3():
     """TensorFlow's time over ours in training at medium size, per cent of the limit with direct convolutions alone."""
     ratios = rows_of_zen3("frameworks-medium")[1]["googlenet medium training"]
@@ -236,7 +240,7 @@ def googlenet_of_zen3():
 def few_samples():
     """PyTorch's time over ours on LSTM medium, training and inference, by batch."""
     peers = network_rows("docs/results/zen3")[1]
-    return [min(peers[f"lstm medium, batch {batch}, {mode}"].values()) for batch in (1, 8) for mode in ("training", "inference")]
+    return [min(peers[f"lstm medium, batch {batch}, {mode}"].values()) for batch in (1, 8) for mode in MODES]
 
 
 def mean_of(values):
@@ -442,6 +446,9 @@ TABLES = {
 # A page, what stands around the numbers of a sentence (a blank is also the end of a line), and the numbers in it.
 SENTENCES = tuple((page, sentence.replace(" ", r"\s+"), numbers) for page, sentence, numbers in (
     ("README.md", r"[Gg]eometric means: ([^(]*)\(", lambda: means(("",))),
+    ("README.md", r"#and-without-avx-512\):(.*?) times our time", compiled_of_zen3),
+    ("docs/results/reasons.md", r"of medium size \(\[zen3/frameworks-medium-compile\]\(zen3/frameworks-medium-compile\.md\)\): it takes(.*?) times",
+     compiled_of_zen3),
     ("docs/policies.md", r"on both of two cores \(\S+\) that took(.*?) at large", sharing_driver),
     ("docs/policies.md", r"twice as many executors there take(.*?), small\.", backward_executors),
     ("docs/simulator.md", r"are equal on(.*?)networks", inert_strategy_4),

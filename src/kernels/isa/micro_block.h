@@ -267,13 +267,13 @@ typedef void (*block_function)(const struct micro_call *call, int row, int col, 
     B(a, 2, 2) B(a, 3, 2) B(a, 4, 2) B(a, 5, 2) B(a, 6, 2) \
     B(a, 2, 3) B(a, 2, 4) B(a, 3, 3) B(a, 3, 4) B(a, 4, 3)
 #define BLOCKS(B, a) ONE_ROW(B, a) ROWS(B, a)
-/* Not EVERY_STEP where there is nothing to ask for, or little at a time: half of a step's instructions are loads, and
- * asking for lines that are there takes the place of some. Rows are shared out evenly, so that a block has one only
- * where the call has no more: those are never SPACED, see asks_alike(). */
-#if PAIRS /* emulated: too much arithmetic a step to wait for memory */
+#if PAIRS /* emulated, with several times the arithmetic a step: no slower without */
 #define ASKED(asks) NOTHING
 #define ALL(B) BLOCKS(B, NOTHING)
 #else
+/* Not EVERY_STEP where there is nothing to ask for, or little at a time: half of a step's instructions are loads, and
+ * asking for lines that are there takes the place of some. Rows are shared out evenly, so that a block has one only
+ * where the call has no more: those are never SPACED, see asks_alike(). */
 #define ASKED(asks) (asks)
 #define ALL(B) BLOCKS(B, NOTHING) BLOCKS(B, EVERY_STEP) ROWS(B, SPACED)
 #endif
