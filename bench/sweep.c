@@ -51,7 +51,7 @@ static graphi_status add_of(struct sweep *s, const struct network *network, cons
 {
     char id[96];
     snprintf(id, sizeof id, "%s %dx%d %s%s", graphi_policy_name(setting->policy), setting->executors, setting->width,
-             setting->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining", more);
+             graphi_driver_name(setting->driver), more);
     return contest_add(s->bench, network, &s->contest, id, setting, at);
 }
 
@@ -73,13 +73,13 @@ static graphi_status add_static(struct sweep *s)
  * whether settings that leave half of the cores idle, or take one for a dedicated scheduler, are far behind. */
 static graphi_status add_policy(struct sweep *s, graphi_policy policy)
 {
-    static const graphi_driver drivers[] = {GRAPHI_DRIVER_COMBINING, GRAPHI_DRIVER_DEDICATED};
+    static const graphi_driver drivers[] = {GRAPHI_DRIVER_COMBINING, GRAPHI_DRIVER_STATIC, GRAPHI_DRIVER_DEDICATED};
     int cores = s->bench->about.cores, at;
     for (int used = cores; used >= 1; used--)
         for (int width = used; width >= 1; width--) {
             if (used % width != 0 || !swept(cores, used / width, width))
                 continue;
-            for (int d = 0; d < 2; d++) {
+            for (int d = 0; d < 3; d++) {
                 graphi_setting setting = {
                     .policy = policy, .driver = drivers[d], .executors = used / width, .width = width};
                 int before = s->contest.count;

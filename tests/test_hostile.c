@@ -359,7 +359,7 @@ static void failures_name_their_node_and_stop_the_run(void **state)
         check_ok(graphi_state_create(g, 1, &s));
         for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
             for (int width = 1; width <= info.cores && width <= 2; width++)
-                for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++)
+                for (int driver = GRAPHI_DRIVER_DEDICATED; driver < GRAPHI_DRIVERS; driver++)
                     fail_under(plan, s, (graphi_setting){.policy = (graphi_policy)policy, .width = width,
                                                          .driver = (graphi_driver)driver, .executors = 1});
         graphi_state_destroy(s);
@@ -380,7 +380,7 @@ static void senseless_settings_are_refused(void **state)
                                        {.executors = INT32_MAX, .width = INT32_MAX},
                                        {.backward_executors = info.cores + 1},
                                        {.backward_executors = -1},
-                                       {.driver = (graphi_driver)3},
+                                       {.driver = GRAPHI_DRIVERS},
                                        {.policy = GRAPHI_POLICIES},
                                        {.policy = (graphi_policy)-1000000},
                                        {.executors = -1}};

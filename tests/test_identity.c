@@ -172,7 +172,7 @@ static void check_network(const struct tiny *network, const graphi_machine *on, 
     sample_open(network, on, &sample);
     for (; width <= info.cores; width = next_width(width))
         for (int policy = 0; policy < policies; policy++)
-            for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++)
+            for (int driver = GRAPHI_DRIVER_DEDICATED; driver < GRAPHI_DRIVERS; driver++)
                 for (int variant = 0; variant < variants; variant++)
                     check_bits(&sample, (graphi_setting){.policy = (graphi_policy)policy,
                                                          .driver = (graphi_driver)driver,
@@ -381,7 +381,7 @@ static void idle_processes_use_no_cpu(void **state)
 {
     graphi_graph *g = tiny_network(&networks[0]);
     graphi_plan *plan;
-    for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
+    for (int driver = GRAPHI_DRIVER_DEDICATED; driver < GRAPHI_DRIVERS; driver++) {
         graphi_setting setting = {.executors = cores, .width = 1, .driver = (graphi_driver)driver};
         check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = setting}, &plan));
         assert_true(trail(g, plan) != 0);
@@ -417,7 +417,7 @@ static void one_core_for_many_workers_ends(void **state)
     graphi_machine_info info;
     graphi_machine_get_info(small, &info);
     assert_int_equal(info.cores, 1);
-    for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
+    for (int driver = GRAPHI_DRIVER_DEDICATED; driver < GRAPHI_DRIVERS; driver++) {
         graphi_setting setting = {.executors = cores, .width = 1, .driver = (graphi_driver)driver, .unpinned = true};
         graphi_plan *other = with(plan, setting), *narrow = NULL;
         assert_true(trail(g, other) == expected); /* all on the one core that is left */

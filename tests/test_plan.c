@@ -728,7 +728,8 @@ static void depth_does_not_depend_on_the_number_of_tasks(void **state)
         check_ok(graphi_graph_create(&g));
         for (int i = 0; i < (large ? 40000 : 1000); i++)
             graphi_delay(g, 0, NULL, 10000);
-        graphi_plan_options options = {.setting = {.executors = 2, .width = 1}, .disable = "all"};
+        graphi_plan_options options = {.setting = {.driver = GRAPHI_DRIVER_COMBINING, .executors = 2, .width = 1},
+                                       .disable = "all"};
         graphi_plan *plan;
         check_ok(graphi_plan_create(g, machine, &options, &plan));
         depth[large] = plan->setting.depth;

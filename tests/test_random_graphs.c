@@ -258,7 +258,7 @@ static bool bits_are_the_same(struct trial *t, const struct maker *m, const grap
                   width = 1 + (int)draw(t->key, at + 1, info.cores / executors);
         const graphi_setting setting = {.policy = (graphi_policy)draw(t->key, at + 2, GRAPHI_POLICIES),
                                         .driver =
-                                            draw(t->key, at + 3, 2) ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING,
+                                            (graphi_driver)(GRAPHI_DRIVER_DEDICATED + draw(t->key, at + 3, 3)),
                                         .executors = executors,
                                         .width = width,
                                         .depth = (int)draw(t->key, at + 4, 9),

@@ -392,7 +392,7 @@ static void same_bits_everywhere(void **state)
         graphi_plan_destroy(apart);
         for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
             for (int width = 1; width <= machine->cores; width = next_width(width))
-                for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++)
+                for (int driver = GRAPHI_DRIVER_DEDICATED; driver < GRAPHI_DRIVERS; driver++)
                     check_bits(g, plan,
                                (graphi_setting){.policy = (graphi_policy)policy, .driver = (graphi_driver)driver,
                                                 .width = width, .seed = (uint64_t)width},

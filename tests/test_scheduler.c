@@ -174,6 +174,7 @@ static void run_setting(const struct dag *dag, const graphi_machine *machine, co
 {
     struct schedule *schedule;
     assert_int_equal(schedule_create(&dag->tasks, setting, machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
     struct lease_options options = schedule_lease_options(setting, machine);
     options.pin = false;
     struct lease lease = {0};
@@ -224,7 +225,7 @@ static void every_task_once_after_its_predecessors(void **state)
                                           .no_inline = mix & 2,
                                           .join = join,
                                           .depth = 1 + mix % 3,
-                                          .driver = mix & 4 ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING};
+                                          .driver = (graphi_driver)(GRAPHI_DRIVER_DEDICATED + mix % 3)};
                 if (mix & 4 && layouts[layout].executors * layouts[layout].width == 4 && mix & 1)
                     setting.driver = GRAPHI_DRIVER_AUTO;
                 run_setting(dag, &machine, &setting, 2);
@@ -238,12 +239,13 @@ static void every_task_once_after_its_predecessors(void **state)
 static void many_executors_lose_nothing(void **state)
 {
     graphi_machine machine = dag_machine(72, 0);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         struct dag *dag = dag_random_graph(900 + (uint64_t)i, 60, 40, 1000, 4);
+        static const graphi_driver drivers[] = {GRAPHI_DRIVER_COMBINING, GRAPHI_DRIVER_DEDICATED, GRAPHI_DRIVER_STATIC};
         const graphi_setting setting = {.policy = i < 2 ? GRAPHI_POLICY_CRITICAL_PATH : GRAPHI_POLICY_FIFO,
                                         .executors = i % 2 ? 66 : 17,
                                         .width = 1,
-                                        .driver = i < 2 ? GRAPHI_DRIVER_COMBINING : GRAPHI_DRIVER_DEDICATED};
+                                        .driver = drivers[i / 2]};
         run_setting(dag, &machine, &setting, 1);
         dag_free(dag);
     }
@@ -258,7 +260,7 @@ static void a_failure_drains_and_is_returned(void **state)
     graphi_machine machine = dag_machine(4, 0);
     struct dag *dag = dag_random_graph(7, TASKS, 8, 1e5, 4);
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
-        for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
+        for (int driver = GRAPHI_DRIVER_DEDICATED; driver < GRAPHI_DRIVERS; driver++) {
             graphi_setting setting = {.policy = (graphi_policy)policy,
                                       .executors = 2,
                                       .width = 1 + policy % 2,
@@ -271,6 +273,7 @@ static void a_failure_drains_and_is_returned(void **state)
             struct lease_options options = schedule_lease_options(&setting, &machine);
             options.pin = false;
             assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+            assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
             assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
             struct probe probe = probe_of(dag);
             probe.barrier = false;
@@ -298,7 +301,7 @@ static void a_real_run_replays(void **state)
 {
     graphi_machine machine = dag_machine(4, 0);
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
-        for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
+        for (int driver = GRAPHI_DRIVER_DEDICATED; driver < GRAPHI_DRIVERS; driver++) {
             if (policy == GRAPHI_POLICY_NAIVE || policy == GRAPHI_POLICY_SEQUENTIAL)
                 continue;
             struct dag *dag = dag_random_graph((uint64_t)policy, 60, 8, 1000, 3);
@@ -313,6 +316,7 @@ static void a_real_run_replays(void **state)
             struct lease_options options = schedule_lease_options(&setting, &machine);
             options.pin = false;
             assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+            assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
             assert_int_equal(schedule_log_enable(schedule), GRAPHI_OK);
             assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
             struct probe probe = probe_of(dag);
@@ -365,6 +369,7 @@ static void durations_of_a_real_run_repeat_decisions(void **state)
         struct schedule *schedule;
         options.pin = false;
         assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+        assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
         assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
         bool repeated = false;
         for (uint64_t attempt = 0; attempt < ATTEMPTS && !repeated; attempt++) {
@@ -397,6 +402,7 @@ static void play_rings(int tasks, double ns, const graphi_setting *setting, int6
     dag_finish(dag);
     assert_in_range(tasks, 1, 64);
     assert_int_equal(schedule_create(&dag->tasks, setting, &machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
     assert_int_equal(schedule_simulate(schedule, NULL, NULL, records, &simulation), GRAPHI_OK);
     for (int t = 0; t < tasks; t++)
         start[t] = records[t].start_ns;
@@ -473,6 +479,7 @@ static void a_members_late_failure_stops_what_follows(void **state)
         struct lease lease;
         struct lease_options options = schedule_lease_options(&setting, &machine);
         assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+        assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
         assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
         assert_int_equal(schedule_run(schedule, &lease, fail_late, &late, NULL), GRAPHI_NONFINITE);
         assert_non_null(strstr(graphi_message(), "found member 1 late"));
@@ -496,6 +503,7 @@ static void naive_executors_poll(void **state)
     struct lease_options options = {.workers = 4};
     struct probe probe = probe_of(dag);
     assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
     assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
     assert_int_equal(schedule_run(schedule, &lease, probe_task, &probe, NULL), GRAPHI_OK);
     assert_true(naive_polls(schedule) > 200);
@@ -521,6 +529,7 @@ static void an_entry_costs_its_executor_alone(void **state)
             struct schedule *schedule;
             struct simulation simulation;
             assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+            assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
             assert_int_equal(schedule_simulate(schedule, NULL, NULL, NULL, &simulation), GRAPHI_OK);
             makespan[executors - 1][entry] = simulation.makespan_ns;
             schedule_destroy(schedule);

@@ -47,7 +47,30 @@ static inline const char *graphi_policy_name(graphi_policy policy)
     return (unsigned)policy < GRAPHI_POLICIES ? name[policy] : "?";
 }
 
-typedef enum graphi_driver { GRAPHI_DRIVER_AUTO, GRAPHI_DRIVER_DEDICATED, GRAPHI_DRIVER_COMBINING } graphi_driver;
+/* Who runs the scheduling step (docs/policies.md). X(NAME, "as --driver has it") */
+#define GRAPHI_DRIVER_LIST(X)                                                                                          \
+    X(AUTO, "auto")                                                                                                    \
+    X(DEDICATED, "dedicated") /* a thread of its own */                                                                \
+    X(COMBINING, "combining") /* who finishes an operation */                                                          \
+    X(STATIC, "static")       /* nobody: all steps were taken in virtual time, before the first execution */
+
+typedef enum graphi_driver {
+#define X(NAME, text) GRAPHI_DRIVER_##NAME,
+    GRAPHI_DRIVER_LIST(X)
+#undef X
+        GRAPHI_DRIVERS
+} graphi_driver;
+
+/* The word for --driver; "?" for none. */
+static inline const char *graphi_driver_name(graphi_driver driver)
+{
+    static const char *const name[] = {
+#define X(NAME, text) text,
+        GRAPHI_DRIVER_LIST(X)
+#undef X
+    };
+    return (unsigned)driver < GRAPHI_DRIVERS ? name[driver] : "?";
+}
 
 /* How a plan is executed. Zero fields: chosen statically from the graph. */
 typedef struct graphi_setting {

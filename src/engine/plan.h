@@ -230,6 +230,9 @@ void simulator_close(struct plan_simulator *simulator);
 /* Once. */
 graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records, struct simulation *out);
 
+/* For executions of the plan on its own machine. The caller's. */
+graphi_status plan_schedule(const graphi_plan *plan, struct schedule **out);
+
 /* --- trace.c --- */
 
 /* Records of one execution as a timeline: of a run, or simulated ones (`run` NULL). `schedule` (NULL: none) has teams

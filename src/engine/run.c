@@ -202,7 +202,7 @@ static graphi_status create(graphi_run *run)
     tell_setting(run);
     if (run_is_serial(setting))
         return GRAPHI_OK;
-    return schedule_create(&run->plan->tasks, setting, run->plan->compiled->machine, &run->schedule);
+    return plan_schedule(run->plan, &run->schedule);
 }
 
 static graphi_status run_new(const graphi_plan *plan, graphi_state *state, graphi_run *host, graphi_run **out)

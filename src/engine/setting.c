@@ -164,6 +164,31 @@ static void choose_depth(graphi_plan *plan, struct predictor *p)
         s->depth = 1;
 }
 
+/* One operation at a time and core, of those that are not tiny. */
+static double mean_ns(const graphi_plan *plan)
+{
+    const struct compiled *c = plan->compiled;
+    double sum = 0;
+    int32_t count = 0;
+    for (int32_t t = 0; t < c->tasks; t++) {
+        sum += curve_ns(&plan->curves[c->curve_of[t]], plan->setting.width);
+        count += !(c->flags[t] & TASK_INLINE);
+    }
+    return count ? sum / count : 0;
+}
+
+/* Where operations are short the steps are taken before the execution: what they cost is part of the time then, and
+ * what nobody takes over from an executor that is late is little. */
+static const double SHORT_NS = 20000;
+
+static void choose_driver(graphi_plan *plan, graphi_driver asked)
+{
+    graphi_setting *s = &plan->setting;
+    if (asked == GRAPHI_DRIVER_AUTO && s->driver == GRAPHI_DRIVER_COMBINING && s->executors > 1 && s->join != 1 &&
+        s->light != 1 && setting_decides_ahead(s) && mean_ns(plan) < SHORT_NS)
+        s->driver = GRAPHI_DRIVER_STATIC;
+}
+
 /* The paper weighs an operation's three fastest widths. With few cores those are all widths there are, and what fits
  * beside others is taken though it is slow. Where times are measured here fewer are weighed if the simulator predicts a
  * gain that is beyond its error. */
@@ -281,6 +306,7 @@ static graphi_status complete(graphi_plan *plan, struct predictor *p)
     setting_drop_unheeded(s);
     fold(plan);
     setting_use_left(s, cores);
+    choose_driver(plan, asked.driver);
     const char *light = asked.light != 1        ? ""
                         : used >= cores         ? " (no core is left for a light one)"
                         : !setting_has_rings(s) ? " (the policy has no light one)"
@@ -296,13 +322,13 @@ static graphi_status complete(graphi_plan *plan, struct predictor *p)
     text_add(&plan->why, "%s: %d executors x %d threads%s on %d cores, policy %s, %s driver%s\n",
              given && s->uniform == uniform ? "setting" : "chosen", s->executors, s->width,
              s->light == 1 ? " and a light one" : light, cores, graphi_policy_name(s->policy),
-             s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining", join);
+             graphi_driver_name(s->driver), join);
     return p->status;
 }
 
 graphi_status setting_check(const graphi_setting *wanted)
 {
-    if ((unsigned)wanted->policy >= GRAPHI_POLICIES || (unsigned)wanted->driver > GRAPHI_DRIVER_COMBINING ||
+    if ((unsigned)wanted->policy >= GRAPHI_POLICIES || (unsigned)wanted->driver >= GRAPHI_DRIVERS ||
         wanted->executors < 0 || wanted->width < 0 || wanted->backward_executors < 0)
         return fail(GRAPHI_USAGE, "setting",
                     "found policy %d, driver %d, %d executors (%d backward) x %d threads, expected a "

@@ -49,6 +49,18 @@ graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records
     return status;
 }
 
+graphi_status plan_schedule(const graphi_plan *plan, struct schedule **out)
+{
+    struct schedule *schedule;
+    TRY(schedule_create(&plan->tasks, &plan->setting, plan->compiled->machine, &schedule));
+    graphi_status status = schedule_decide(schedule);
+    if (status)
+        schedule_destroy(schedule);
+    else
+        *out = schedule;
+    return status;
+}
+
 static graphi_status write_timeline(const graphi_plan *plan, const graphi_plan *truth, const struct schedule *schedule,
                                     const struct task_record *records, const char *prefix)
 {

@@ -135,7 +135,7 @@ static graphi_status read_setting(const struct json_file *r, const json_t *owner
     setting->policy = policy_named(policy);
     if (setting->policy == GRAPHI_POLICIES)
         return json_file_wrong(r, "policy", json_object_get(object, "policy"), "the name of a policy");
-    TRY(json_file_integer(r, object, "driver", GRAPHI_DRIVER_AUTO, GRAPHI_DRIVER_COMBINING, &value));
+    TRY(json_file_integer(r, object, "driver", GRAPHI_DRIVER_AUTO, GRAPHI_DRIVERS - 1, &value));
     setting->driver = (graphi_driver)value;
     TRY(json_file_integer(r, object, "seed", INT64_MIN, INT64_MAX, &value));
     setting->seed = (uint64_t)value;

@@ -108,7 +108,7 @@ static graphi_status alternate(struct tuner *t)
         race->racer[i].order = order_of(t, i);
         race->racer[i].predicted_ns = plan->predicted_ns;
         if (!run_is_serial(&plan->setting)) /* measured as it will run */
-            TRY(schedule_create(&plan->tasks, &plan->setting, plan->machine, &t->schedule[i]));
+            TRY(plan_schedule(plan, &t->schedule[i]));
     }
     TRY(race_run(race));
     for (int i = 0; i < race->count; i++) {
@@ -168,7 +168,7 @@ static void report_candidate(const struct candidate *c, bool chosen, struct text
 {
     const graphi_setting *s = &c->plan->setting;
     text_add(why, "  %3d x %-3d %-13s %-9s %10.3f", s->executors, s->width, graphi_policy_name(s->policy),
-             s->driver == GRAPHI_DRIVER_DEDICATED ? "dedicated" : "combining", c->plan->predicted_ns / 1e6);
+             graphi_driver_name(s->driver), c->plan->predicted_ns / 1e6);
     if (c->runs)
         text_add(why, " %10.3f (%d runs)", c->median_ns / 1e6, c->runs);
     else

@@ -23,7 +23,10 @@ static worker_body body_of(const struct schedule *s)
         return naive_worker;
     if (s->policy->loop == LOOP_SEQUENTIAL)
         return sequential_worker;
-    return s->setting.driver == GRAPHI_DRIVER_DEDICATED ? dedicated_worker : combining_worker;
+    static const worker_body drivers[] = {[GRAPHI_DRIVER_DEDICATED] = dedicated_worker,
+                                          [GRAPHI_DRIVER_COMBINING] = combining_worker,
+                                          [GRAPHI_DRIVER_STATIC] = static_worker};
+    return drivers[s->setting.driver];
 }
 
 /* A lease may hold more workers than this setting needs. */
@@ -50,6 +53,8 @@ graphi_status schedule_run(struct schedule *s, struct lease *lease, task_functio
         return fail(GRAPHI_INVALID, "lease", "found %d workers, expected %d", lease->count, s->workers);
     if (s->tasks->count == 0)
         return GRAPHI_OK;
+    if (body_of(s) == static_worker && !s->order)
+        return fail(GRAPHI_INVALID, "static driver", "found no order, expected schedule_decide() before");
     int siblings = s->siblings;
     s->siblings = lease->count - s->workers < siblings ? lease->count - s->workers : siblings;
     s->lease = lease;
@@ -72,6 +77,8 @@ graphi_status schedule_run(struct schedule *s, struct lease *lease, task_functio
     else
         enter(s, 0);
     lease_wait(lease);
+    if (body_of(s) == static_worker && records)
+        static_note(s);
     s->siblings = siblings;
     s->lease = NULL;
     return outcome(s);

@@ -396,7 +396,8 @@ graphi_status schedule_simulate(struct schedule *s, task_duration duration, void
             records[s->roots[i]].ready_ns = 0;
     graphi_status (*const loops[])(struct schedule *, task_duration, void *, struct simulation *) = {
         [LOOP_SCHEDULED] = simulate_steps, [LOOP_NAIVE] = simulate_naive, [LOOP_SEQUENTIAL] = simulate_sequential};
-    TRY(loops[s->policy->loop](s, duration, context, &result));
+    TRY((s->setting.driver == GRAPHI_DRIVER_STATIC ? simulate_static : loops[s->policy->loop])(s, duration, context,
+                                                                                              &result));
     result.decisions = s->decisions;
     *out = result;
     return GRAPHI_OK;

@@ -34,6 +34,7 @@ struct policy {
     enum policy_loop loop;
     bool free_width; /* decide() instead of place() */
     bool own_teams;  /* of any width: how a setting splits its workers into executors means nothing */
+    bool anywhere;   /* place() takes any executor: the order is all that it decides */
     bool remembers;  /* place() asks where other tasks ran (schedule.ran_on) */
     bool timed;      /* completions must carry times (measured widths, predicted ends) */
 

@@ -41,14 +41,17 @@ static int where_produced(struct schedule *s, int32_t task)
 }
 
 const struct policy policy_critical_path = { /* graphi.txt Alg. 1 */
+    .anywhere = true,
     .key = policy_by_level,
     .place = first_idle,
 };
 const struct policy policy_fifo = {
+    .anywhere = true,
     .key = policy_by_arrival,
     .place = first_idle,
 };
 const struct policy policy_random = {
+    .anywhere = true,
     .key = by_seed,
     .place = first_idle,
 };

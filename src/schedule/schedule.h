@@ -135,14 +135,14 @@ struct seat {
 };
 
 struct schedule; /* one execution's state, reusable: created once a run, reset by each execution; no allocation after
-                    create */
+                    create (static driver: after schedule_decide) */
 
 graphi_status schedule_create(const struct tasks *tasks, const graphi_setting *setting, const graphi_machine *machine,
                               struct schedule **out);
 void schedule_destroy(struct schedule *schedule);
 
 /* Executes all tasks on the leased workers. records NULL: no trace. The first failing task's status is returned after
- * the running ones have drained; no further task starts. */
+ * the running ones have drained; no further task starts. INVALID: nothing was decided for a static driver. */
 graphi_status schedule_run(struct schedule *schedule, struct lease *lease, task_function function, void *context,
                            struct task_record *records);
 
@@ -170,5 +170,8 @@ typedef double (*task_duration)(void *context, int32_t task, struct seat seat, c
                                 int running_count);
 graphi_status schedule_simulate(struct schedule *schedule, task_duration duration, void *context,
                                 struct task_record *records, struct simulation *out);
+
+/* Static driver: decides all in advance, once, before the first execution. Of other drivers nothing. MEMORY. */
+graphi_status schedule_decide(struct schedule *schedule);
 
 #endif

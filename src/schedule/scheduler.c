@@ -45,6 +45,7 @@ void step_reset(struct schedule *s)
         struct executor *x = &s->executors[i];
         atomic_store_explicit(&x->inbox.tail, 0, memory_order_relaxed); /* workers start afterwards */
         atomic_store_explicit(&x->outbox.tail, 0, memory_order_relaxed);
+        atomic_store_explicit(&x->ended, 0, memory_order_relaxed);
         x->inbox_head = 0;
         x->direct.task = x->inline_first = -1;
     }

@@ -26,6 +26,7 @@ struct executor {
     const uint16_t *members; /* workers of its team, itself first; told by the step before the assignment */
     uint16_t *row;           /* free width: where those that are not in schedule.every are listed */
     struct team team;
+    _Alignas(128) atomic_int ended; /* static driver: of its list */
 };
 
 /* An executor as the step sees it. Free-width policies have one slot a worker and take several for a team. */
@@ -85,6 +86,7 @@ struct schedule {
     atomic_int failed;                     /* 0, or the status of the first failing task; nothing starts afterwards */
     char message[512];                     /* of that failure */
     struct shared_queue *queue;            /* naive */
+    struct static_order *order;            /* static driver: what executions repeat; NULL until schedule_decide() */
 
     /* the scheduling step: what every step changes comes first and together, since it travels to whoever steps next */
     _Alignas(128) struct slot *slots;
@@ -184,10 +186,16 @@ uint64_t naive_polls(const struct schedule *schedule); /* of the last execution 
 /* Virtual time as records have it: that of slow enough machines and long enough graphs is beyond all integers. */
 static inline int64_t whole_ns(double ns) { return ns < 9e18 ? (int64_t)ns : (int64_t)9e18; }
 
+/* driver_static.c */
+void static_worker(void *schedule, int worker);
+void static_note(struct schedule *schedule); /* after a traced execution: when its tasks became ready, its decisions */
+
 /* simulated_loops.c: the loops without a step, in virtual time */
 graphi_status simulate_naive(struct schedule *schedule, task_duration duration, void *context, struct simulation *out);
 graphi_status simulate_sequential(struct schedule *schedule, task_duration duration, void *context,
                                   struct simulation *out);
+graphi_status simulate_static(struct schedule *schedule, task_duration duration, void *context,
+                              struct simulation *out); /* simulated_static.c */
 
 /* replay.c: feeds a log to the step again; *decisions gets the hash. */
 graphi_status schedule_log_enable(struct schedule *schedule);

@@ -12,9 +12,19 @@ static bool has_executors(const struct policy *policy)
     return policy->loop == LOOP_SCHEDULED && !policy->free_width;
 }
 
-bool setting_has_rings(const graphi_setting *setting)
+bool setting_has_executors(const graphi_setting *setting)
 {
     return has_executors(policy_of(setting)) && !setting->backward_executors;
+}
+
+bool setting_has_rings(const graphi_setting *setting)
+{
+    return setting_has_executors(setting) && setting->driver != GRAPHI_DRIVER_STATIC;
+}
+
+bool setting_decides_ahead(const graphi_setting *setting)
+{
+    return setting_has_executors(setting) && policy_of(setting)->anywhere;
 }
 
 /* Executors of one thread. */
@@ -55,6 +65,8 @@ void setting_drop_unheeded(graphi_setting *setting)
         setting->driver = GRAPHI_DRIVER_COMBINING; /* the caller works too */
     if (!has_executors(own))
         setting->backward_executors = 0;
+    if (setting->driver == GRAPHI_DRIVER_STATIC && !setting_decides_ahead(setting))
+        setting->driver = GRAPHI_DRIVER_COMBINING;
     if (!setting_has_rings(setting))
         setting->light = -1;
     if (setting->join > 0 && !setting_joins(setting))

@@ -8,8 +8,15 @@
 /* Could executors of this setting join each other's tasks? Several of them are of one thread, and they have rings. */
 bool setting_joins(const graphi_setting *setting);
 
-/* Do executors take tasks ahead of time? Not where teams are formed anew for every task, or nothing is scheduled. */
+/* Are there executors that keep their workers? Not where teams are formed anew for every task, or nothing is scheduled.
+ */
+bool setting_has_executors(const graphi_setting *setting);
+
+/* Does the scheduling step send them tasks ahead of time? Not under a static driver. */
 bool setting_has_rings(const graphi_setting *setting);
+
+/* Can it run under a static driver? Where the policy decides the order alone. */
+bool setting_decides_ahead(const graphi_setting *setting);
 
 /* A setting under which executions are those of critical path first becomes that: asymmetric teams that are all of one
  * size; an order by level where the backward pass has executors of its own, so that nothing else is heeded. False: it

@@ -25,7 +25,7 @@ const struct option option_table[] = {
      AT(cores), 0, 1, 65536},
     {"--executors", "K", "operations side by side", 'm', SMALL, AT(executors), 0, 1, 65536},
     {"--width", "W", "threads an executor; K*W may not exceed the cores", 'm', SMALL, AT(width), 0, 1, 65536},
-    {"--driver", "auto|dedicated|combining", "who runs the scheduling step", 'm', TEXT, AT(driver), 0, 0, 0},
+    {"--driver", "auto|dedicated|combining|static", "who runs the scheduling step", 'm', TEXT, AT(driver), 0, 0, 0},
     {"--pin", "auto|on|off", "threads on cores of their own; auto goes on where that cannot be, on fails", 'm', TEXT,
      AT(pin), 0, 0, 0},
     {"--policy", "NAME", "one of" GRAPHI_POLICY_LIST(WORD), 'm', TEXT, AT(policy), 0, 0, 0},

@@ -50,7 +50,11 @@ static graphi_status find_policy(const char *word, graphi_policy *out)
 
 graphi_status job_plan_options(const struct options *options, graphi_plan_options *out)
 {
-    static const char *const drivers[] = {"auto", "dedicated", "combining"};
+    static const char *const drivers[] = {
+#define X(NAME, text) text,
+        GRAPHI_DRIVER_LIST(X)
+#undef X
+    };
     static const char *const precisions[] = {"float32", "bfloat16"};
     static const int choice[] = {0, 1, -1};
     const int pin = index_of(options->pin, switches);

@@ -181,9 +181,8 @@ json_t *result_row(struct result *result, const char *id, const char *engine)
 
 void result_setting(json_t *row, const graphi_setting *setting)
 {
-    static const char *const drivers[] = {"auto", "dedicated", "combining"};
     result_set(row, "policy", json_string(graphi_policy_name(setting->policy)));
-    result_set(row, "driver", json_string(drivers[setting->driver]));
+    result_set(row, "driver", json_string(graphi_driver_name(setting->driver)));
     if (setting->executors > 0) /* free-width policies have neither */
         result_set(row, "executors", json_integer(setting->executors));
     if (setting->width > 0)

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The static driver: no step is taken during an execution. Each executor runs its list (static_order.h), waits where a
+ * predecessor is in another one until that list is far enough, and tells how far its own is: one store a task, and a
+ * line of memory travels where somebody looks at what has ended since. For short operations, whose steps would cost as
+ * much as they do; nobody takes over from an executor that is late. */
+#include "schedule/scheduler.h"
+
+#include "machine/parking.h"
+#include "schedule/static_order.h"
+
+/* False: a task has failed. */
+static bool await(const struct schedule *s, const struct static_wait *wait, int32_t *seen)
+{
+    const atomic_int *ended = &s->executors[s->slots[wait->slot].first].ended;
+    for (unsigned spins = 0; *seen < wait->ended;) {
+        *seen = atomic_load_explicit(ended, memory_order_acquire); /* pairs with the store in run_list() */
+        if (*seen >= wait->ended)
+            break;
+        if (atomic_load_explicit(&s->failed, memory_order_relaxed)) /* as in run_list() */
+            return false;
+        spin_turn(&spins);
+    }
+    return true;
+}
+
+static bool await_all(const struct schedule *s, const struct static_entry *entry, int32_t *seen)
+{
+    for (int32_t i = entry->waits; i < entry[1].waits; i++)
+        if (!await(s, &s->order->waits[i], &seen[s->order->waits[i].slot]))
+            return false;
+    return true;
+}
+
+static void run_list(struct schedule *s, struct executor *x)
+{
+    const struct static_order *o = s->order;
+    const struct static_entry *begin = o->entries + o->begin[x->slot], *end = o->entries + o->begin[x->slot + 1];
+    int32_t *seen = o->seen + (size_t)x->slot * (size_t)o->row;
+    for (int i = 0; i < s->slots_count; i++)
+        seen[i] = 0;
+    for (const struct static_entry *e = begin; e < end; e++) {
+        /* relaxed: a failure seen late only starts a task whose result nobody will use */
+        if (!await_all(s, e, seen) || atomic_load_explicit(&s->failed, memory_order_relaxed))
+            break;
+        if (e + 1 < end)
+            executor_fetch(s, e[1].task);
+        executor_one(s, x, e->task, e->width, false);
+        /* release: results are there for whoever awaits() this */
+        atomic_store_explicit(&x->ended, (int)(e - begin) + 1, memory_order_release);
+    }
+}
+
+/* Members of teams leave when all lists have ended. */
+void static_worker(void *context, int worker)
+{
+    struct schedule *s = context;
+    struct executor *x = &s->executors[worker];
+    if (s->slots[x->slot].first == worker) {
+        run_list(s, x);
+        if (atomic_fetch_add_explicit(&s->completions, 1, memory_order_relaxed) + 1 == (unsigned)s->slots_count)
+            atomic_store_explicit(&s->finished, 1, memory_order_release); /* pairs with the load below */
+        return;
+    }
+    for (unsigned spins = 0; !atomic_load_explicit(&s->finished, memory_order_acquire);)
+        if (team_poll(&s->boxes[worker]))
+            spins = 0;
+        else
+            spin_turn(&spins);
+}
+
+void static_note(struct schedule *s)
+{
+    const struct tasks *t = s->tasks;
+    for (int32_t i = 0; i < t->count; i++)
+        s->records[i].ready_ns = 0;
+    for (int32_t i = 0; i < t->count; i++)
+        for (int32_t e = t->edges_begin[i]; e < t->edges_begin[i + 1]; e++)
+            if (s->records[t->edges[e]].ready_ns < s->records[i].end_ns)
+                s->records[t->edges[e]].ready_ns = s->records[i].end_ns;
+    s->decisions = s->order->decisions;
+}

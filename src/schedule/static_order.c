@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Making the order of a static driver: list scheduling in virtual time over predicted durations. Whenever an executor
+ * is free it gets, of the tasks whose predecessors have ended, the first by the policy's order
+ *  - among those whose predecessors on other executors ended a while ago: a wait of theirs is over even if some of the
+ *    tasks take longer than predicted, and the other one's results have arrived;
+ *  - else among those of which it knows by now that they have ended, which takes a message.
+ * Where all of it takes no longer on one executor, since messages cost more than is shared out, that one gets all.
+ * No deadlock can come of it: all lists agree with the one order in which tasks start. Time in proportion to tasks and
+ * edges, times the executors that idle; once a run. */
+#include "schedule/static_order.h"
+
+#include "base/hash.h"
+#include "base/memory.h"
+#include "base/status.h"
+#include "schedule/events.h"
+#include "schedule/scheduler.h"
+
+#include <math.h>
+
+enum { EVENT_ENDS, EVENT_ARRIVES };
+enum { LOOKS = 16 }; /* ready tasks that are weighed for an executor, at most */
+
+static const double ENTRY_NS = 30; /* what an entry costs beside its task */
+/* "A while ago", in mean tasks; a longer while than MOST_WHILE_NS helps against nothing. Of 0, 1, 2, 4 and 7 tasks two
+ * lists of 50,000 tasks of 1 us took least with 4 and 7 (bench scheduling-cost's graph). */
+static const double WHILE_TASKS = 4, MOST_WHILE_NS = 50000;
+
+/* Predecessors of each task: the edges, turned. */
+struct turned {
+    int32_t *begin, *from;
+};
+
+struct listing {
+    struct schedule *s;
+    struct turned before;
+    struct events events;
+    int slots; /* that get tasks */
+    double now, way, while_ns;
+    int32_t *pending, *started, count; /* started: tasks, in that order */
+    int32_t *slot, *running;           /* of a task; of a slot, < 0: idle */
+    double *end;                       /* of a task */
+};
+
+static void turn_edges(const struct tasks *t, struct turned *out)
+{
+    out->begin[0] = 0;
+    for (int32_t i = 0; i < t->count; i++)
+        out->begin[i + 1] = out->begin[i] + t->pending[i];
+    for (int32_t i = t->count - 1; i >= 0; i--)
+        for (int32_t e = t->edges_begin[i]; e < t->edges_begin[i + 1]; e++)
+            out->from[--out->begin[t->edges[e] + 1]] = i; /* so ends become begins, one place too far on */
+    for (int32_t i = 0; i < t->count; i++)
+        out->begin[i] = out->begin[i + 1];
+    out->begin[t->count] = t->edges_begin[t->count];
+}
+
+static int width_of(const struct schedule *s, int slot, int32_t task)
+{
+    return s->inlining && (s->tasks->flags[task] & TASK_INLINE) ? 1 : s->slots[slot].width;
+}
+
+static void make_ready(struct listing *l, int32_t task)
+{
+    struct schedule *s = l->s;
+    const struct ready item = {s->policy->key(s, task), task};
+    s->arrivals++;
+    heap_push(&s->heap, item);
+}
+
+/* When the last of its predecessors on other executors ended; < 0: there is none. */
+static double last_elsewhere(const struct listing *l, int slot, int32_t task)
+{
+    double last = -1;
+    for (int32_t e = l->before.begin[task]; e < l->before.begin[task + 1]; e++)
+        if (l->slot[l->before.from[e]] != slot)
+            last = fmax(last, l->end[l->before.from[e]]);
+    return last;
+}
+
+/* A ready task for the slot, taken out; -1: none, and *next is when there will be. */
+static int32_t take(struct listing *l, int slot, double *next)
+{
+    struct heap *heap = &l->s->heap;
+    struct ready looked[LOOKS];
+    int count = 0, known = -1, best = -1;
+    *next = INFINITY;
+    while (heap->count && count < LOOKS && best < 0) {
+        looked[count] = heap_pop(heap);
+        const double last = last_elsewhere(l, slot, looked[count].task), there = last < 0 ? l->now : last + l->way;
+        if (last < 0 || there + l->while_ns <= l->now)
+            best = count;
+        else if (there > l->now)
+            *next = fmin(*next, there);
+        else if (known < 0)
+            known = count;
+        count++;
+    }
+    best = best < 0 ? known : best;
+    for (int i = 0; i < count; i++)
+        if (i != best)
+            heap_push(heap, looked[i]);
+    return best < 0 ? -1 : looked[best].task;
+}
+
+static void start(struct listing *l, int slot, int32_t task)
+{
+    const double message = last_elsewhere(l, slot, task) < 0 ? 0 : l->way;
+    l->started[l->count++] = task;
+    l->slot[task] = slot;
+    l->running[slot] = task;
+    l->end[task] = l->now + ENTRY_NS + message + l->s->cost[task];
+    event_add(&l->events, l->end[task], EVENT_ENDS, slot);
+}
+
+/* Who has just ended something comes first: its results are there. */
+static void start_idle(struct listing *l, int first)
+{
+    double soonest = INFINITY;
+    int who = -1;
+    for (int i = 0; i < l->slots && l->s->heap.count; i++) {
+        const int slot = (first + i) % l->slots;
+        double next;
+        if (l->running[slot] >= 0)
+            continue;
+        const int32_t task = take(l, slot, &next);
+        if (task >= 0)
+            start(l, slot, task);
+        else if (next < soonest)
+            soonest = next, who = slot;
+    }
+    if (who >= 0)
+        event_add(&l->events, soonest, EVENT_ARRIVES, who);
+}
+
+static void ends(struct listing *l, int slot)
+{
+    const struct tasks *t = l->s->tasks;
+    const int32_t task = l->running[slot];
+    l->running[slot] = -1;
+    for (int32_t e = t->edges_begin[task]; e < t->edges_begin[task + 1]; e++)
+        if (--l->pending[t->edges[e]] == 0)
+            make_ready(l, t->edges[e]);
+}
+
+/* The makespan of so many slots. */
+static double list(struct listing *l, int slots)
+{
+    struct schedule *s = l->s;
+    step_reset(s);
+    l->slots = slots;
+    l->now = 0;
+    l->count = 0;
+    l->events.count = 0;
+    for (int32_t i = 0; i < s->tasks->count; i++) {
+        l->pending[i] = s->tasks->pending[i];
+        l->slot[i] = -1;
+    }
+    for (int i = 0; i < slots; i++)
+        l->running[i] = -1;
+    for (int i = 0; i < s->roots_count; i++)
+        make_ready(l, s->roots[i]);
+    start_idle(l, 0);
+    while (l->events.count) {
+        const struct event event = event_take(&l->events);
+        l->now = event.time;
+        if (event_kind(&event) == EVENT_ENDS)
+            ends(l, event.worker);
+        start_idle(l, event.worker);
+    }
+    return l->now;
+}
+
+static void list_all(struct listing *l)
+{
+    const struct schedule *s = l->s;
+    double alone = 0;
+    for (int32_t i = 0; i < s->tasks->count; i++)
+        alone += ENTRY_NS + s->cost[i];
+    l->way = s->machine->captured && s->machine->wake_ns <= 0 ? s->wake_ns : s->machine->wake_ns;
+    l->while_ns = fmin(WHILE_TASKS * alone / s->tasks->count, MOST_WHILE_NS);
+    if (s->slots_count > 1 && list(l, s->slots_count) < alone)
+        return;
+    list(l, 1);
+}
+
+/* `place` gets where in its executor's list each task is, from 1 on. */
+static void fill_lists(const struct listing *l, struct static_order *o, int32_t *place)
+{
+    const struct schedule *s = l->s;
+    for (int32_t i = 0; i < l->count; i++)
+        o->begin[l->slot[i] + 1]++;
+    for (int i = 0; i < s->slots_count; i++)
+        o->begin[i + 1] += o->begin[i];
+    o->decisions = HASH_START;
+    for (int i = 0; i < s->slots_count; i++)
+        l->running[i] = 0; /* how many of its list are there */
+    for (int32_t i = 0; i < l->count; i++) {
+        const int32_t task = l->started[i], slot = l->slot[task];
+        const int width = width_of(s, slot, task);
+        place[task] = ++l->running[slot];
+        o->entries[o->begin[slot] + place[task] - 1] = (struct static_entry){.task = task, .width = width};
+        o->decisions =
+            hash_u64(o->decisions, (uint64_t)task << 32 | (uint64_t)s->slots[slot].first << 16 | (uint64_t)width);
+    }
+}
+
+/* What `task` of `slot` waits for, after what is known to have ended; returns how many. */
+static int32_t add_waits(const struct listing *l, const int32_t *place, int slot, int32_t task, int32_t *known,
+                         struct static_wait *waits)
+{
+    int32_t count = 0;
+    for (int32_t e = l->before.begin[task]; e < l->before.begin[task + 1]; e++) {
+        const int32_t from = l->before.from[e], other = l->slot[from];
+        if (other == slot || place[from] <= known[other])
+            continue;
+        int32_t at = 0;
+        while (at < count && waits[at].slot != other)
+            at++;
+        count += at == count;
+        waits[at] = (struct static_wait){other, place[from]};
+        known[other] = place[from];
+    }
+    return count;
+}
+
+static void fill_waits(const struct listing *l, struct static_order *o, const int32_t *place)
+{
+    int32_t count = 0;
+    for (int slot = 0; slot < l->s->slots_count; slot++) {
+        int32_t *known = l->running;
+        for (int i = 0; i < l->s->slots_count; i++)
+            known[i] = 0;
+        for (int32_t e = o->begin[slot]; e < o->begin[slot + 1]; e++) {
+            o->entries[e].waits = count;
+            count += add_waits(l, place, slot, o->entries[e].task, known, o->waits + count);
+        }
+    }
+    o->entries[l->count].waits = count;
+}
+
+static bool allocate(struct schedule *s, struct static_order *o)
+{
+    const size_t count = (size_t)s->tasks->count, slots = (size_t)s->slots_count,
+                 edges = (size_t)s->tasks->edges_begin[count];
+    o->row = (int)((slots + 31) / 32 * 32); /* rows share no lines */
+    o->begin = schedule_alloc(s, slots + 1, sizeof *o->begin);
+    o->entries = schedule_alloc(s, count + 1, sizeof *o->entries);
+    o->waits = schedule_alloc(s, edges + 1, sizeof *o->waits);
+    o->seen = schedule_alloc(s, slots * (size_t)o->row, sizeof *o->seen);
+    return o->begin && o->entries && o->waits && o->seen;
+}
+
+static graphi_status decide(struct schedule *s, struct static_order *o)
+{
+    const size_t count = (size_t)s->tasks->count, slots = (size_t)s->slots_count,
+                 edges = (size_t)s->tasks->edges_begin[count];
+    struct listing l = {.s = s};
+    int32_t *integers = mem_zalloc_array(5 * (count + 1) + edges + slots, sizeof *integers);
+    l.end = mem_zalloc_array(count + 1, sizeof *l.end);
+    l.events.items = mem_zalloc_array(count + 2 * slots + 2, sizeof *l.events.items);
+    graphi_status status = GRAPHI_OK;
+    if (!integers || !l.end || !l.events.items || !allocate(s, o)) {
+        status = fail_memory("static order", count * sizeof *o->entries);
+    } else {
+        l.pending = integers;
+        l.started = l.pending + count + 1;
+        l.slot = l.started + count + 1;
+        l.before.begin = l.slot + count + 1;
+        int32_t *place = l.before.begin + count + 1;
+        l.running = place + count + 1;
+        l.before.from = l.running + slots;
+        turn_edges(s->tasks, &l.before);
+        list_all(&l);
+        fill_lists(&l, o, place);
+        fill_waits(&l, o, place);
+        s->order = o;
+    }
+    mem_free(integers);
+    mem_free(l.end);
+    mem_free(l.events.items);
+    return status;
+}
+
+graphi_status schedule_decide(struct schedule *s)
+{
+    if (s->setting.driver != GRAPHI_DRIVER_STATIC || s->order || s->tasks->count == 0)
+        return GRAPHI_OK;
+    struct static_order *order = schedule_alloc(s, 1, sizeof *order);
+    return order ? decide(s, order) : fail_memory("static order", sizeof *order);
+}
