@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the executors of a static driver repeat: each its own list of tasks, and for each task how far which of the
- * other lists have to be. A task waits for the last of its predecessors in each list alone, and not for what an earlier one
- * of its own list has waited for. Made by one thread, read by all. */
+ * other lists have to be. A task waits for the last of its predecessors in each list alone, and not for what an earlier
+ * one of its own list has waited for. Made by one thread, read by all. */
 #ifndef SCHEDULE_STATIC_ORDER_H
 #define SCHEDULE_STATIC_ORDER_H
 
