@@ -82,7 +82,7 @@ static bool has_own_widths(graphi_policy policy)
     return policy >= GRAPHI_POLICY_S1 && policy <= GRAPHI_POLICY_MALLEABLE;
 }
 
-/* On k executors: critical path first under both drivers, and the policies that order or place otherwise; with --quick
+/* On k executors: critical path first under all drivers, and the policies that order or place otherwise; with --quick
  * and with one executor, where all orders are alike, the first alone. */
 static graphi_status collect_split(struct bench *bench, const struct network *n, struct contender *list, int *count,
                                    int k)
@@ -92,7 +92,7 @@ static graphi_status collect_split(struct bench *bench, const struct network *n,
                               .width = bench->about.cores / k,
                               .seed = bench->options.seed};
     graphi_status status = GRAPHI_OK;
-    for (int d = GRAPHI_DRIVER_COMBINING; d >= GRAPHI_DRIVER_DEDICATED && !status; d--) {
+    for (int d = GRAPHI_DRIVERS - 1; d >= GRAPHI_DRIVER_DEDICATED && !status; d--) {
         setting.driver = (graphi_driver)d;
         status = add(bench, n, list, count, setting);
     }
@@ -125,7 +125,7 @@ static graphi_status collect(struct bench *bench, const struct network *n, struc
                      (graphi_setting){
                          .policy = (graphi_policy)p, .executors = cores, .width = 1, .keep_uniform = -1});
     for (int k = 1; k < cores && !status; k += cores > 2 ? cores - 2 : 1) /* on some of the cores: one, all but one */
-        for (int d = GRAPHI_DRIVER_DEDICATED; d <= GRAPHI_DRIVER_COMBINING && !status; d++)
+        for (int d = GRAPHI_DRIVER_DEDICATED; d < GRAPHI_DRIVERS && !status; d++)
             status = add(bench, n, list, count,
                          (graphi_setting){.policy = GRAPHI_POLICY_CRITICAL_PATH,
                                           .driver = (graphi_driver)d,

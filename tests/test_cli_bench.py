@@ -117,7 +117,7 @@ def test_predicted_settings(cli):
     if cores == 2:
         first = [{(row["executors"], row["width"], row["driver"]) for row in rows if row["policy"] == "critical-path"}
                  for rows in (predicted, swept)]
-        assert first[0] == first[1] and len(first[0]) == 6, first
+        assert first[0] == first[1] and len(first[0]) == 9, first
     joining = [row["id"] for row in predicted if row["join"]]
     assert len(joining) == (cores > 1) and all(name.endswith(", joining") for name in joining), joining
     shared = [row for row in predicted if row["driver"] == "dedicated" and row["executors"] * row["width"] == cores]
