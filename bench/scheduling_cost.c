@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What scheduling costs: a random graph of 100,000 operations (--quick: of 3,000), 16 wide, 1 to 3 inputs each, of 0,
- * 1 and 10 us, on our scheduler (inlining off and on), oneTBB's flow graph, OpenMP tasks and StarPU, and in plain loops
- * without any scheduler, in alternation. The loops show what operations of that length last on the machine in that
- * minute (on a virtual one whose host takes cores away up to a third longer than asked for). Between two of them the
- * machine rests: waiting threads of some runtimes spin for milliseconds after their work, on the cores of whoever comes
- * next. */
+ * 1 and 10 us, on our scheduler (inlining off and on, by the driver that is the default and by combining), oneTBB's
+ * flow graph, OpenMP tasks and StarPU, and in plain loops without any scheduler, in alternation. The loops show what
+ * operations of that length last on the machine in that minute (on a virtual one whose host takes cores away up to a
+ * third longer than asked for). Between two of them the machine rests: waiting threads of some runtimes spin for
+ * milliseconds after their work, on the cores of whoever comes next. */
 #include "bench.h"
 #include "peers/tasks.h"
 
@@ -17,13 +17,18 @@ typedef double (*peer_function)(const struct peer_graph *graph, int reset);
 static const struct {
     const char *name, *engine;
     peer_function run; /* NULL: ours */
-} engines[] = {{"scheduled", "graphi", NULL},
-               {"inlining on", "graphi", NULL},
-               {"flow graph", "oneTBB", peer_tbb},
-               {"tasks", "OpenMP", peer_openmp},
-               {"StarPU tasks", "StarPU", peer_starpu},
-               {"plain loops", "no scheduler", peer_loops}};
-enum { SCHEDULED, INLINING, TBB, TASKS, LOOPS = 5, ENGINES }; /* oneTBB is what the others are compared with */
+    graphi_driver driver; /* of ours */
+    bool inlined;
+} engines[] = {{"scheduled", "graphi", NULL, GRAPHI_DRIVER_AUTO, false},
+               {"inlining on", "graphi", NULL, GRAPHI_DRIVER_AUTO, true},
+               {"combining driver", "graphi", NULL, GRAPHI_DRIVER_COMBINING, false},
+               {"combining driver, inlining on", "graphi", NULL, GRAPHI_DRIVER_COMBINING, true},
+               {"flow graph", "oneTBB", peer_tbb, GRAPHI_DRIVER_AUTO, false},
+               {"tasks", "OpenMP", peer_openmp, GRAPHI_DRIVER_AUTO, false},
+               {"StarPU tasks", "StarPU", peer_starpu, GRAPHI_DRIVER_AUTO, false},
+               {"plain loops", "no scheduler", peer_loops, GRAPHI_DRIVER_AUTO, false}};
+/* Ours come first. oneTBB is what the others are compared with. */
+enum { SCHEDULED, INLINING, OURS = 4, TBB = OURS, TASKS, LOOPS = 7, ENGINES };
 
 struct dag {
     int32_t count, *begin, *inputs;
@@ -92,9 +97,9 @@ static double bound_ms(const struct dag *dag, int64_t nanoseconds, int cores)
 
 struct ours {
     graphi_graph *graph;
-    graphi_plan *plan[2];
+    graphi_plan *plan[OURS];
     graphi_state *state;
-    graphi_run *run[2];
+    graphi_run *run[OURS];
 };
 
 static graphi_status open_ours(struct bench *bench, const struct dag *dag, int64_t nanoseconds, struct ours *o)
@@ -102,23 +107,24 @@ static graphi_status open_ours(struct bench *bench, const struct dag *dag, int64
     graphi_status status = build(dag, nanoseconds, &o->graph);
     if (status == GRAPHI_OK)
         status = graphi_state_create(o->graph, 0, &o->state);
-    for (int inlined = 0; inlined < 2 && status == GRAPHI_OK; inlined++) {
+    for (int i = 0; i < OURS && status == GRAPHI_OK; i++) {
         graphi_plan_options options = {.setting = {.policy = GRAPHI_POLICY_CRITICAL_PATH,
+                                                   .driver = engines[i].driver,
                                                    .executors = bench->about.cores,
                                                    .width = 1,
-                                                   .no_inline = !inlined},
+                                                   .no_inline = !engines[i].inlined},
                                        .disable = "all"};
-        status = inlined ? graphi_plan_with(o->plan[0], &(graphi_plan_change){.setting = &options.setting}, &o->plan[1])
-                         : graphi_plan_create(o->graph, bench->machine, &options, &o->plan[0]);
+        status = i ? graphi_plan_with(o->plan[0], &(graphi_plan_change){.setting = &options.setting}, &o->plan[i])
+                   : graphi_plan_create(o->graph, bench->machine, &options, &o->plan[0]);
         if (status == GRAPHI_OK)
-            status = graphi_run_create(o->plan[inlined], o->state, &o->run[inlined]);
+            status = graphi_run_create(o->plan[i], o->state, &o->run[i]);
     }
     return status == GRAPHI_OK ? status : report_failure(status);
 }
 
 static void close_ours(struct ours *o)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < OURS; i++) {
         graphi_run_destroy(o->run[i]);
         graphi_plan_destroy(o->plan[i]);
     }

@@ -301,7 +301,7 @@ static void a_real_run_replays(void **state)
 {
     graphi_machine machine = dag_machine(4, 0);
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
-        for (int driver = GRAPHI_DRIVER_DEDICATED; driver < GRAPHI_DRIVERS; driver++) {
+        for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
             if (policy == GRAPHI_POLICY_NAIVE || policy == GRAPHI_POLICY_SEQUENTIAL)
                 continue;
             struct dag *dag = dag_random_graph((uint64_t)policy, 60, 8, 1000, 3);

@@ -181,6 +181,7 @@ graphi_status cost_levels(graphi_plan *plan); /* and bounds, from the plan's cur
 /* The simulator knows what two sums do not (order, hand-over, tails); it takes its time, though: plan.predicted_ns of
  * more tasks is an estimate that knows executors and widths alone. */
 enum { MOST_SIMULATED_TASKS = 20000 };
+enum { FEW_EXECUTORS = 16 }; /* less than that have a static driver unasked */
 
 /* USAGE naming what is none: every setting of a caller, before it is looked at. */
 graphi_status setting_check(const graphi_setting *wanted);

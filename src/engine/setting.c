@@ -180,13 +180,13 @@ static double mean_ns(const graphi_plan *plan)
 /* Where operations are short the steps are taken before the execution: what they cost is part of the time then, and
  * what nobody takes over from an executor that is late is little. Of few executors: of many one is always late. */
 static const double SHORT_NS = 20000;
-enum { FEW = 16 };
 
 static void choose_driver(graphi_plan *plan, graphi_driver asked)
 {
     graphi_setting *s = &plan->setting;
-    if (asked == GRAPHI_DRIVER_AUTO && s->driver == GRAPHI_DRIVER_COMBINING && s->executors > 1 && s->executors < FEW &&
-        s->join != 1 && s->light != 1 && setting_decides_ahead(s) && mean_ns(plan) < SHORT_NS)
+    const bool open = asked == GRAPHI_DRIVER_AUTO && s->driver == GRAPHI_DRIVER_COMBINING;
+    if (open && s->executors > 1 && s->executors < FEW_EXECUTORS && s->join != 1 && s->light != 1 &&
+        setting_decides_ahead(s) && mean_ns(plan) < SHORT_NS)
         s->driver = GRAPHI_DRIVER_STATIC;
 }
 

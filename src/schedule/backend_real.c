@@ -77,7 +77,7 @@ graphi_status schedule_run(struct schedule *s, struct lease *lease, task_functio
     else
         enter(s, 0);
     lease_wait(lease);
-    if (body_of(s) == static_worker && records)
+    if (body_of(s) == static_worker)
         static_note(s);
     s->siblings = siblings;
     s->lease = NULL;

@@ -125,10 +125,7 @@ void sequential_worker(void *context, int worker)
                 s->records[task].ready_ns = ready;
             ready = executor_one(s, x, task, sequential_width(s, task), false);
         }
-        atomic_store_explicit(&s->finished, 1, memory_order_release); /* pairs with the load below */
+        atomic_store_explicit(&s->finished, 1, memory_order_release); /* pairs with executor_follow() */
     }
-    for (unsigned spins = 0;
-         !atomic_load_explicit(&s->finished, memory_order_acquire);) /* pairs with the store above */
-        if (!team_poll(&s->boxes[worker]))
-            spin_turn(&spins);
+    executor_follow(s, x);
 }

@@ -12,10 +12,11 @@
 static bool await(const struct schedule *s, const struct static_wait *wait, int32_t *seen)
 {
     const atomic_int *ended = &s->executors[s->slots[wait->slot].first].ended;
-    for (unsigned spins = 0; *seen < wait->ended;) {
+    unsigned spins = 0;
+    while (*seen < wait->ended) {
         *seen = atomic_load_explicit(ended, memory_order_acquire); /* pairs with the store in run_list() */
         if (*seen >= wait->ended)
-            break;
+            return true;
         if (atomic_load_explicit(&s->failed, memory_order_relaxed)) /* as in run_list() */
             return false;
         spin_turn(&spins);
@@ -58,24 +59,20 @@ void static_worker(void *context, int worker)
     if (s->slots[x->slot].first == worker) {
         run_list(s, x);
         if (atomic_fetch_add_explicit(&s->completions, 1, memory_order_relaxed) + 1 == (unsigned)s->slots_count)
-            atomic_store_explicit(&s->finished, 1, memory_order_release); /* pairs with the load below */
+            atomic_store_explicit(&s->finished, 1, memory_order_release); /* pairs with executor_follow() */
         return;
     }
-    for (unsigned spins = 0; !atomic_load_explicit(&s->finished, memory_order_acquire);)
-        if (team_poll(&s->boxes[worker]))
-            spins = 0;
-        else
-            spin_turn(&spins);
+    executor_follow(s, x);
 }
 
 void static_note(struct schedule *s)
 {
     const struct tasks *t = s->tasks;
-    for (int32_t i = 0; i < t->count; i++)
+    s->decisions = s->order->decisions;
+    for (int32_t i = 0; s->records && i < t->count; i++)
         s->records[i].ready_ns = 0;
-    for (int32_t i = 0; i < t->count; i++)
+    for (int32_t i = 0; s->records && i < t->count; i++)
         for (int32_t e = t->edges_begin[i]; e < t->edges_begin[i + 1]; e++)
             if (s->records[t->edges[e]].ready_ns < s->records[i].end_ns)
                 s->records[t->edges[e]].ready_ns = s->records[i].end_ns;
-    s->decisions = s->order->decisions;
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "machine/parking.h"
 
 #include <string.h>
 
@@ -226,6 +227,14 @@ static bool join_other(struct schedule *s, struct executor *x)
 bool executor_help(struct schedule *s, struct executor *x)
 {
     return team_poll(&s->boxes[x->index]) || (x->joins && join_other(s, x));
+}
+
+void executor_follow(struct schedule *s, struct executor *x)
+{
+    /* pairs with the driver's store */
+    for (unsigned spins = 0; !atomic_load_explicit(&s->finished, memory_order_acquire);)
+        if (!team_poll(&s->boxes[x->index]))
+            spin_turn(&spins);
 }
 
 /* A worker of a team that is not needed as leader, or a leader without work, takes part in what others lead. */

@@ -170,6 +170,7 @@ void executor_run(struct schedule *schedule, struct executor *executor, struct a
 bool executor_defers(const struct schedule *schedule, unsigned queued);
 bool executor_poll(struct schedule *schedule, struct executor *executor); /* true: did something */
 bool executor_help(struct schedule *schedule, struct executor *executor); /* without a task of its own; as above */
+void executor_follow(struct schedule *schedule, struct executor *executor); /* in what others lead, until all is over */
 int64_t executor_one(struct schedule *schedule, struct executor *executor, int32_t task, int width, bool inlined);
 
 /* driver_*.c: the body of each worker, and what the client does meanwhile (dedicated) */
@@ -188,7 +189,7 @@ static inline int64_t whole_ns(double ns) { return ns < 9e18 ? (int64_t)ns : (in
 
 /* driver_static.c */
 void static_worker(void *schedule, int worker);
-void static_note(struct schedule *schedule); /* after a traced execution: when its tasks became ready, its decisions */
+void static_note(struct schedule *schedule); /* after an execution: its decisions, when traced tasks became ready */
 
 /* simulated_loops.c: the loops without a step, in virtual time */
 graphi_status simulate_naive(struct schedule *schedule, task_duration duration, void *context, struct simulation *out);

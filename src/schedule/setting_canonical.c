@@ -12,19 +12,20 @@ static bool has_executors(const struct policy *policy)
     return policy->loop == LOOP_SCHEDULED && !policy->free_width;
 }
 
-bool setting_has_executors(const graphi_setting *setting)
+/* That keep their workers. */
+static bool keeps_executors(const graphi_setting *setting)
 {
     return has_executors(policy_of(setting)) && !setting->backward_executors;
 }
 
 bool setting_has_rings(const graphi_setting *setting)
 {
-    return setting_has_executors(setting) && setting->driver != GRAPHI_DRIVER_STATIC;
+    return keeps_executors(setting) && setting->driver != GRAPHI_DRIVER_STATIC;
 }
 
 bool setting_decides_ahead(const graphi_setting *setting)
 {
-    return setting_has_executors(setting) && policy_of(setting)->anywhere;
+    return keeps_executors(setting) && policy_of(setting)->anywhere;
 }
 
 /* Executors of one thread. */

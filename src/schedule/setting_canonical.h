@@ -8,11 +8,8 @@
 /* Could executors of this setting join each other's tasks? Several of them are of one thread, and they have rings. */
 bool setting_joins(const graphi_setting *setting);
 
-/* Are there executors that keep their workers? Not where teams are formed anew for every task, or nothing is scheduled.
- */
-bool setting_has_executors(const graphi_setting *setting);
-
-/* Does the scheduling step send them tasks ahead of time? Not under a static driver. */
+/* Do executors take tasks ahead of time? Not where teams are formed anew for every task, nothing is scheduled, or all
+ * of it before the execution. */
 bool setting_has_rings(const graphi_setting *setting);
 
 /* Can it run under a static driver? Where the policy decides the order alone. */

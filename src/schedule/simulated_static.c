@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The static driver in virtual time: executors go through their lists, and what they wait for reaches them a message
- * later. An entry costs nothing beside its task. */
+ * after its end. An entry costs nothing beside its task. */
 #include "base/memory.h"
 #include "base/status.h"
 #include "schedule/events.h"
 #include "schedule/scheduler.h"
 #include "schedule/static_order.h"
+
+#include <math.h>
 
 enum { EVENT_ENDS, EVENT_STARTS };
 enum waiting { NOT, WAITS, HEARD }; /* heard: what it waited for is under way to it */
@@ -24,6 +26,7 @@ struct static_world {
     struct listed *slots;
     int32_t *running, *running_slot;
     int running_count;
+    double *end; /* of an entry */
     double now, busy, scheduling, corunning, changes;
 };
 
@@ -53,29 +56,38 @@ static void start(struct static_world *w, int slot)
                                                    .width = seat.width};
         executor_note_team(s, &s->executors[seat.leader], e->task, e->width);
     }
+    w->end[w->slots[slot].next] = w->now + ns;
     event_add(&w->events, w->now + ns, EVENT_ENDS, slot);
 }
 
-static bool may_start(const struct static_world *w, int slot)
+/* When what the next entry waits for has reached the slot; < 0: not all of it has ended. */
+static double heard_at(const struct static_world *w, int slot)
 {
     const struct static_order *o = w->schedule->order;
     const struct static_entry *e = &o->entries[w->slots[slot].next];
-    for (int32_t i = e->waits; i < e[1].waits; i++)
-        if (w->slots[o->waits[i].slot].ended < o->waits[i].ended)
-            return false;
-    return true;
+    double at = w->now;
+    for (int32_t i = e->waits; i < e[1].waits; i++) {
+        const struct static_wait *wait = &o->waits[i];
+        if (w->slots[wait->slot].ended < wait->ended)
+            return -1;
+        at = fmax(at, w->end[o->begin[wait->slot] + wait->ended - 1] + w->schedule->wake_ns);
+    }
+    return at;
 }
 
-/* The next of its list. */
+/* The next of its list, where there is one. */
 static void go_on(struct static_world *w, int slot)
 {
     struct listed *x = &w->slots[slot];
+    x->waiting = NOT;
     if (x->next == w->schedule->order->begin[slot + 1])
         return;
-    if (may_start(w, slot))
-        start(w, slot);
-    else
-        x->waiting = WAITS;
+    const double at = heard_at(w, slot);
+    x->waiting = at < 0 ? WAITS : HEARD;
+    if (at < 0)
+        return;
+    w->scheduling += at - w->now;
+    event_add(&w->events, at, EVENT_STARTS, slot);
 }
 
 static void ends(struct static_world *w, int slot)
@@ -88,13 +100,10 @@ static void ends(struct static_world *w, int slot)
     w->slots[w->running_slot[position]].position = position;
     x->next++;
     x->ended++;
-    for (int i = 0; i < w->schedule->slots_count; i++)
-        if (w->slots[i].waiting == WAITS && may_start(w, i)) {
-            w->slots[i].waiting = HEARD;
-            w->scheduling += w->schedule->machine->wake_ns;
-            event_add(&w->events, w->now + w->schedule->machine->wake_ns, EVENT_STARTS, i);
-        }
     go_on(w, slot);
+    for (int i = 0; i < w->schedule->slots_count; i++)
+        if (w->slots[i].waiting == WAITS)
+            go_on(w, i);
 }
 
 static void play(struct static_world *w)
@@ -121,15 +130,14 @@ graphi_status simulate_static(struct schedule *s, task_duration duration, void *
     w.slots = mem_zalloc_array(slots, sizeof *w.slots);
     w.running = mem_zalloc_array(2 * slots, sizeof *w.running);
     w.events.items = mem_zalloc_array(slots + 1, sizeof *w.events.items);
+    w.end = mem_zalloc_array((size_t)s->tasks->count, sizeof *w.end);
     graphi_status status = GRAPHI_OK;
-    if (!w.slots || !w.running || !w.events.items) {
+    if (!w.slots || !w.running || !w.events.items || !w.end) {
         status = fail_memory("simulation", slots * sizeof *w.slots);
     } else {
         w.running_slot = w.running + slots;
         play(&w);
-        if (s->records)
-            static_note(s);
-        s->decisions = s->order->decisions;
+        static_note(s);
         *out = (struct simulation){.makespan_ns = w.now,
                                    .busy_ns = w.busy,
                                    .scheduling_ns = w.scheduling,
@@ -138,5 +146,6 @@ graphi_status simulate_static(struct schedule *s, task_duration duration, void *
     mem_free(w.slots);
     mem_free(w.running);
     mem_free(w.events.items);
+    mem_free(w.end);
     return status;
 }

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "schedule/edges.h"
 #include "schedule/events.h"
 #include "schedule/scheduler.h"
 
@@ -21,38 +22,20 @@ enum { EVENT_ENDS, EVENT_ARRIVES };
 enum { LOOKS = 16 }; /* ready tasks that are weighed for an executor, at most */
 
 static const double ENTRY_NS = 30; /* what an entry costs beside its task */
-/* "A while ago", in mean tasks; a longer while than MOST_WHILE_NS helps against nothing. Of 0, 1, 2, 4 and 7 tasks two
- * lists of 50,000 tasks of 1 us took least with 4 and 7 (bench scheduling-cost's graph). */
+/* "A while ago", in mean tasks. Of 0, 2, 4 and 7 tasks of 1 us two lists took least with 4 and 7
+ * (docs/results/reasons.md, "Short operations"). */
 static const double WHILE_TASKS = 4, MOST_WHILE_NS = 50000;
-
-/* Predecessors of each task: the edges, turned. */
-struct turned {
-    int32_t *begin, *from;
-};
 
 struct listing {
     struct schedule *s;
-    struct turned before;
+    int32_t *from_begin, *from; /* predecessors */
     struct events events;
     int slots; /* that get tasks */
-    double now, way, while_ns;
+    double now, while_ns;
     int32_t *pending, *started, count; /* started: tasks, in that order */
     int32_t *slot, *running;           /* of a task; of a slot, < 0: idle */
     double *end;                       /* of a task */
 };
-
-static void turn_edges(const struct tasks *t, struct turned *out)
-{
-    out->begin[0] = 0;
-    for (int32_t i = 0; i < t->count; i++)
-        out->begin[i + 1] = out->begin[i] + t->pending[i];
-    for (int32_t i = t->count - 1; i >= 0; i--)
-        for (int32_t e = t->edges_begin[i]; e < t->edges_begin[i + 1]; e++)
-            out->from[--out->begin[t->edges[e] + 1]] = i; /* so ends become begins, one place too far on */
-    for (int32_t i = 0; i < t->count; i++)
-        out->begin[i] = out->begin[i + 1];
-    out->begin[t->count] = t->edges_begin[t->count];
-}
 
 static int width_of(const struct schedule *s, int slot, int32_t task)
 {
@@ -67,26 +50,31 @@ static void make_ready(struct listing *l, int32_t task)
     heap_push(&s->heap, item);
 }
 
-/* When the last of its predecessors on other executors ended; < 0: there is none. */
-static double last_elsewhere(const struct listing *l, int slot, int32_t task)
+/* When the last of its predecessors on other executors ended; < 0: there is none. *none: of those here. */
+static double last_elsewhere(const struct listing *l, int slot, int32_t task, bool *none)
 {
     double last = -1;
-    for (int32_t e = l->before.begin[task]; e < l->before.begin[task + 1]; e++)
-        if (l->slot[l->before.from[e]] != slot)
-            last = fmax(last, l->end[l->before.from[e]]);
+    for (int32_t e = l->from_begin[task]; e < l->from_begin[task + 1]; e++)
+        if (l->slot[l->from[e]] != slot)
+            last = fmax(last, l->end[l->from[e]]);
+        else
+            *none = false;
     return last;
 }
 
-/* A ready task for the slot, taken out; -1: none, and *next is when there will be. */
-static int32_t take(struct listing *l, int slot, double *next)
+/* A ready task for the slot, taken out; -1: none, and *next is when there will be. With `stranger` it has run nothing
+ * before any of those looked at. */
+static int32_t take(struct listing *l, int slot, double *next, bool *stranger)
 {
     struct heap *heap = &l->s->heap;
     struct ready looked[LOOKS];
     int count = 0, known = -1, best = -1;
     *next = INFINITY;
+    *stranger = true;
     while (heap->count && count < LOOKS && best < 0) {
         looked[count] = heap_pop(heap);
-        const double last = last_elsewhere(l, slot, looked[count].task), there = last < 0 ? l->now : last + l->way;
+        const double last = last_elsewhere(l, slot, looked[count].task, stranger),
+                     there = last < 0 ? l->now : last + l->s->wake_ns;
         if (last < 0 || there + l->while_ns <= l->now)
             best = count;
         else if (there > l->now)
@@ -104,7 +92,8 @@ static int32_t take(struct listing *l, int slot, double *next)
 
 static void start(struct listing *l, int slot, int32_t task)
 {
-    const double message = last_elsewhere(l, slot, task) < 0 ? 0 : l->way;
+    bool none = true;
+    const double message = last_elsewhere(l, slot, task, &none) < 0 ? 0 : l->s->wake_ns;
     l->started[l->count++] = task;
     l->slot[task] = slot;
     l->running[slot] = task;
@@ -112,21 +101,25 @@ static void start(struct listing *l, int slot, int32_t task)
     event_add(&l->events, l->end[task], EVENT_ENDS, slot);
 }
 
-/* Who has just ended something comes first: its results are there. */
+/* Who has just ended something comes first: its results are there. What a stranger cannot have another one cannot have,
+ * of dozens that idle. */
 static void start_idle(struct listing *l, int first)
 {
     double soonest = INFINITY;
     int who = -1;
-    for (int i = 0; i < l->slots && l->s->heap.count; i++) {
+    bool stranger = false;
+    for (int i = 0; i < l->slots && l->s->heap.count && !stranger; i++) {
         const int slot = (first + i) % l->slots;
         double next;
         if (l->running[slot] >= 0)
             continue;
-        const int32_t task = take(l, slot, &next);
-        if (task >= 0)
+        const int32_t task = take(l, slot, &next, &stranger);
+        if (task >= 0) {
             start(l, slot, task);
-        else if (next < soonest)
+            stranger = false;
+        } else if (next < soonest) {
             soonest = next, who = slot;
+        }
     }
     if (who >= 0)
         event_add(&l->events, soonest, EVENT_ARRIVES, who);
@@ -146,7 +139,8 @@ static void ends(struct listing *l, int slot)
 static double list(struct listing *l, int slots)
 {
     struct schedule *s = l->s;
-    step_reset(s);
+    heap_clear(&s->heap);
+    s->arrivals = 0;
     l->slots = slots;
     l->now = 0;
     l->count = 0;
@@ -176,7 +170,6 @@ static void list_all(struct listing *l)
     double alone = 0;
     for (int32_t i = 0; i < s->tasks->count; i++)
         alone += ENTRY_NS + s->cost[i];
-    l->way = s->machine->captured && s->machine->wake_ns <= 0 ? s->wake_ns : s->machine->wake_ns;
     l->while_ns = fmin(WHILE_TASKS * alone / s->tasks->count, MOST_WHILE_NS);
     if (s->slots_count > 1 && list(l, s->slots_count) < alone)
         return;
@@ -209,8 +202,8 @@ static int32_t add_waits(const struct listing *l, const int32_t *place, int slot
                          struct static_wait *waits)
 {
     int32_t count = 0;
-    for (int32_t e = l->before.begin[task]; e < l->before.begin[task + 1]; e++) {
-        const int32_t from = l->before.from[e], other = l->slot[from];
+    for (int32_t e = l->from_begin[task]; e < l->from_begin[task + 1]; e++) {
+        const int32_t from = l->from[e], other = l->slot[from];
         if (other == slot || place[from] <= known[other])
             continue;
         int32_t at = 0;
@@ -252,28 +245,27 @@ static bool allocate(struct schedule *s, struct static_order *o)
 
 static graphi_status decide(struct schedule *s, struct static_order *o)
 {
-    const size_t count = (size_t)s->tasks->count, slots = (size_t)s->slots_count,
-                 edges = (size_t)s->tasks->edges_begin[count];
+    const size_t count = (size_t)s->tasks->count, slots = (size_t)s->slots_count;
     struct listing l = {.s = s};
-    int32_t *integers = mem_zalloc_array(5 * (count + 1) + edges + slots, sizeof *integers);
+    int32_t *integers = mem_zalloc_array(4 * (count + 1) + slots, sizeof *integers);
     l.end = mem_zalloc_array(count + 1, sizeof *l.end);
     l.events.items = mem_zalloc_array(count + 2 * slots + 2, sizeof *l.events.items);
-    graphi_status status = GRAPHI_OK;
-    if (!integers || !l.end || !l.events.items || !allocate(s, o)) {
-        status = fail_memory("static order", count * sizeof *o->entries);
-    } else {
+    graphi_status status =
+        integers && l.end && l.events.items && allocate(s, o)
+            ? edges_predecessors(s->tasks->count, s->tasks->edges_begin, s->tasks->edges, &l.from_begin, &l.from)
+            : fail_memory("static order", count * sizeof *o->entries);
+    if (!status) {
         l.pending = integers;
         l.started = l.pending + count + 1;
         l.slot = l.started + count + 1;
-        l.before.begin = l.slot + count + 1;
-        int32_t *place = l.before.begin + count + 1;
+        int32_t *place = l.slot + count + 1;
         l.running = place + count + 1;
-        l.before.from = l.running + slots;
-        turn_edges(s->tasks, &l.before);
         list_all(&l);
         fill_lists(&l, o, place);
         fill_waits(&l, o, place);
         s->order = o;
+        mem_free(l.from_begin);
+        mem_free(l.from);
     }
     mem_free(integers);
     mem_free(l.end);
