@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cli import PATIENCE, idx, main, safetensors_is_whole, schema, start, training, write_images  # noqa: E402
+from cli import PATIENCE, USUAL, idx, main, safetensors_is_whole, schema, start, training, write_images  # noqa: E402
 
 COMMANDS = "info demo train eval profile run inspect simulate bench show conformance serve export help".split()
 
@@ -84,6 +84,8 @@ def test_usage(cli):
                   "eval pathnet", "help nothing", "--cores", "run lstm --tolerance -1"):
         cli.run(*words.split(), expect=2)
     cli.run("info", env={"GRAPHI_NUM_THREADS": "some"}, expect=2)
+    for seconds in "some", "0", "-1", "nan", "61", "0.1s":
+        assert f"found '{seconds}', expected seconds" in cli.run("info", env={"GRAPHI_MEASURE_SECONDS": seconds}, expect=2).stderr
 
 
 def test_network_options(cli):
@@ -309,7 +311,9 @@ def test_limits(cli):
 def test_results(cli):
     """Scripts read these; each command fills the same schema."""
     machine = cli.source / "machines" / "knl-7210.json"
-    cli.result("info")
+    told = "the machine was measured for 0.05 s (GRAPHI_MEASURE_SECONDS): its rates may be higher"
+    assert told in cli.result("info")["notes"] and not any("was measured for" in note for note in cli.result("info", env=USUAL)["notes"])
+    assert not any("was measured for" in note for note in cli.result("simulate", "lstm", "--machine", machine)["notes"])
     assert cli.result("inspect", "googlenet")["model"]["nodes"] > 100
     result = cli.result("run", "pathnet", "--repeat", 3, "--quiet")
     row = result["rows"][0]

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cli import main, training, write_images  # noqa: E402
+from cli import USUAL, main, training, write_images  # noqa: E402
 
 
 def test_shared_curves(cli):
@@ -533,6 +533,7 @@ def test_explained(cli):
 
 def test_others(cli):
     """A plan tuned beside other processes, or a machine captured so, looked like one of a quiet machine."""
+    cli.environment |= USUAL
     words = ["profile", "pathnet", "--image", 16, "--batch", 8, "--tune", 1, "--explain"]
     spin = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
     def share():  # of the cores that are busy, in a second
@@ -567,6 +568,7 @@ def test_others(cli):
 def test_disturbed_plans(cli):
     """A plan that was tuned in a disturbed minute was everybody's for ever; one that is disturbed time and again would be tuned
     without end."""
+    cli.environment |= USUAL
     train = training(cli, 1)
     del train[train.index("--tune"):train.index("--tune") + 2]
     cli.run(*train)

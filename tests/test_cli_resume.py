@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from cli import CODES, ERROR, main, safetensors_header, safetensors_is_whole, start, training, write_images  # noqa: E402
+from cli import CODES, ERROR, USUAL, main, safetensors_header, safetensors_is_whole, start, training, write_images  # noqa: E402
 
 KEPT = ["train.lr", "train.schedule", "train.precision", "train.isa", "train.conv-error", "train.disable", "train.allow-rounding",
         "train.steps", "train.epochs", "train.validate", "train.every", "data.path"]
@@ -316,6 +316,7 @@ def test_interrupted(cli):
     whole = cli.result(*words, "--checkpoint", "whole.safetensors")["train"]
     begun = stopped(cli, length(words, 2), 60)
     resume = ["train", "--resume", begun, *GO]
+    cli.environment |= USUAL
     for _ in range(8):
         process = start(cli, resume)
         time.sleep(cli.random.uniform(0, 0.8))

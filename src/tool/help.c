@@ -101,7 +101,8 @@ void help_overview(FILE *out)
                  "missed, 2 usage, 3 bad input,\n"
                  "4 unsupported, 5 input/output, 6 memory, 7 plan refused, 8 non-finite numbers, 130 interrupted.\n"
                  "Environment: GRAPHI_NUM_THREADS (at most so many cores of the machine at hand), "
-                 "GRAPHI_PLAN_DIR (where plans and curves are kept).\n");
+                 "GRAPHI_PLAN_DIR (where plans and curves are kept),\n"
+                 "GRAPHI_MEASURE_SECONDS (for how long each command measures the machine: 0.3).\n");
 }
 
 void help_command(const struct command *command, FILE *out)
@@ -267,4 +268,6 @@ void help_man(FILE *out)
               out);
     man_entry("GRAPHI_PLAN_DIR",
               "folder of stored plans and curves; without it $XDG_CACHE_HOME/graphi, else ~/.cache/graphi", out);
+    man_entry("GRAPHI_MEASURE_SECONDS",
+              "for how long a command measures the machine at hand, 0.3; a result tells where it was shorter", out);
 }

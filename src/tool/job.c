@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "tool/described.h"
+#include "tool/measuring.h"
 #include "tool/no_effect.h"
 #include "tool/plan.h"
 #include "tool/profile_words.h"
@@ -68,11 +69,14 @@ static void tell_fewer(const struct options *options, const graphi_machine *mach
 
 graphi_status job_machine(const struct options *options, graphi_machine **out)
 {
-    graphi_status status = job_capture(options, out);
+    double seconds;
+    graphi_status status = measuring_seconds(&seconds);
+    if (status == GRAPHI_OK)
+        status = job_capture(options, out);
     if (status != GRAPHI_OK)
         return status;
     tell_fewer(options, *out);
-    status = graphi_machine_measure(*out, 0.3);
+    status = graphi_machine_measure(*out, seconds);
     if (status != GRAPHI_OK) {
         graphi_machine_destroy(*out);
         *out = NULL;
@@ -145,7 +149,9 @@ graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_
 void job_measure_again(graphi_machine *machine, graphi_machine_info *best)
 {
     graphi_machine_info now;
-    if (!best->captured || graphi_machine_measure(machine, 0.3) != GRAPHI_OK)
+    double seconds;
+    if (!best->captured || measuring_seconds(&seconds) != GRAPHI_OK ||
+        graphi_machine_measure(machine, seconds) != GRAPHI_OK)
         return;
     graphi_machine_get_info(machine, &now);
     best->roof_gflops = fmax(best->roof_gflops, now.roof_gflops);

@@ -45,7 +45,7 @@ graphi_status job_model_options(const struct options *options, graphi_model_opti
  * measured, which is kept. */
 void job_tell_others(const struct options *options, const char *what, double share);
 
-/* Captures the machine (options --cores, GRAPHI_NUM_THREADS); measures it, too. */
+/* Captures the machine (options --cores, GRAPHI_NUM_THREADS); measures it, too (GRAPHI_MEASURE_SECONDS). */
 graphi_status job_capture(const struct options *options, graphi_machine **out);
 graphi_status job_machine(const struct options *options, graphi_machine **out);
 

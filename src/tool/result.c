@@ -10,6 +10,7 @@
 
 #include "base/utf8.h"
 #include "tool/commit.h" /* made at every build */
+#include "tool/measuring.h"
 #include "tool/output.h"
 
 const char *result_commit(void) { return GRAPHI_COMMIT; }
@@ -116,6 +117,10 @@ void result_machine(struct result *result, const graphi_machine *machine)
     if (info.others > 0)
         result_note(result, "others used %.0f %% of the cores while the machine was measured: its rates may be higher",
                     100 * info.others);
+    const double shortened = measuring_shortened();
+    if (info.captured && info.roof_gflops > 0 && shortened > 0)
+        result_note(result, "the machine was measured for %g s (GRAPHI_MEASURE_SECONDS): its rates may be higher",
+                    shortened);
 }
 
 void result_model(struct result *result, const graphi_model_info *about, const char *task, const graphi_graph *graph,
