@@ -79,11 +79,16 @@ static graphi_status add_policy(struct sweep *s, graphi_policy policy)
         for (int width = used; width >= 1; width--) {
             if (used % width != 0 || !swept(cores, used / width, width))
                 continue;
-            for (int d = 0; d < 3; d++) {
-                graphi_setting setting = {
-                    .policy = policy, .driver = drivers[d], .executors = used / width, .width = width};
+            for (int d = 0; d < 6; d++) { /* who joins does it alike under all policies */
+                graphi_setting setting = {.policy = policy,
+                                          .driver = drivers[d % 3],
+                                          .executors = used / width,
+                                          .width = width,
+                                          .join = d < 3 ? -1 : 1};
+                if (d >= 3 && policy != GRAPHI_POLICY_CRITICAL_PATH)
+                    break;
                 int before = s->contest.count;
-                graphi_status status = add(s, &setting, "", &at);
+                graphi_status status = add(s, &setting, d < 3 ? "" : ", joining", &at);
                 if (status != GRAPHI_OK)
                     return status;
                 bool spares = 2 * used <= cores || setting.driver == GRAPHI_DRIVER_DEDICATED;
