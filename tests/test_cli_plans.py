@@ -367,6 +367,12 @@ def test_no_effect(cli):
         assert cli.result(*words, "--policy", policy)["rows"][0]["driver"] == "combining"
         notes = cli.result(*words, "--policy", policy, "--driver", "dedicated")["notes"]
         assert any(f"--driver dedicated has no effect: {policy} " in note for note in notes), notes
+    for asked, why in ((["--policy", "s12"], "s12 decides during an execution"),
+                       (["--backward-executors", 8], "critical-path forms teams beside --backward-executors")):
+        found = cli.result(*words, "--driver", "static", *asked)
+        assert found["rows"][0]["driver"] == "combining" and f"--driver static has no effect: {why}" in found["notes"], found
+    found = cli.result(*words, "--driver", "static")
+    assert found["rows"][0]["driver"] == "static" and not any("no effect" in note for note in found["notes"]), found
     used = {"--depth": (4, ["critical-path", "fifo", "asymmetric"]), "--candidates": (2, ["s123", "s1234"]),
             "--tolerance": (0, ["s123", "s1234"]), "--keep-uniform": ("off", ["s1", "s12", "s123", "s1234"])}
     asked = [word for option, (value, _) in used.items() for word in (option, value)]
@@ -438,6 +444,8 @@ def test_join(cli):
         assert took.setdefault(join, ms) == ms, (join, ms, took)
     assert took["on"] < took["off"] == took["auto"], took
     assert joining not in simulated("--executors", 4, "--width", 1) + simulated("--executors", 4, "--width", 1, "--join", "off")
+    text = simulated("--executors", 4, "--width", 1, "--driver", "static", "--join", "on")
+    assert "critical-path static, joining" in text and told not in text, text
     for words in (("--executors", 1, "--width", 1), ("--executors", 2, "--width", 2), ("--policy", "naive"), ("--policy", "s123")):
         text = simulated(*words, "--join", "on")
         assert joining not in text and told in text and "(no executors that could join)" in text, (words, text)

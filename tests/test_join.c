@@ -98,6 +98,7 @@ static int run_meeting(const struct dag *g, const graphi_setting *setting, unsig
     struct task_record record = {0};
     options.pin = false;
     check_ok(schedule_create(&g->tasks, setting, &four, &s));
+    check_ok(schedule_decide(s));
     check_ok(schedule_trace_teams(s));
     check_ok(lease_take(&four, &options, &lease));
     for (int i = 0; i < 4; i++) {
@@ -118,7 +119,7 @@ static int run_meeting(const struct dag *g, const graphi_setting *setting, unsig
 static void idle_executors_join(void **state)
 {
     struct dag *g = lone_task(1e6, 16);
-    for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++)
+    for (int driver = GRAPHI_DRIVER_DEDICATED; driver < GRAPHI_DRIVERS; driver++)
         for (int executors = 2; executors <= 3; executors++) {
             const graphi_setting setting = {
                 .driver = (graphi_driver)driver, .executors = executors, .width = 1, .join = 1, .light = -1};

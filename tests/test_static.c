@@ -83,16 +83,43 @@ static void what_decides_on_the_way_has_another_driver(void **state)
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++) {
         const bool orders = policy == GRAPHI_POLICY_CRITICAL_PATH || policy == GRAPHI_POLICY_FIFO ||
                             policy == GRAPHI_POLICY_RANDOM;
-        const graphi_setting asked = {.policy = (graphi_policy)policy,
-                                      .driver = GRAPHI_DRIVER_STATIC,
-                                      .executors = 2,
-                                      .width = 2,
-                                      .depth = 3,
-                                      .join = 1},
-                             r = setting_canonical(&asked);
-        assert_int_equal(r.driver, orders ? GRAPHI_DRIVER_STATIC : GRAPHI_DRIVER_COMBINING);
-        assert_true(!orders || (r.depth == 1 && r.join == -1));
+        for (int width = 1; width <= 2; width++) {
+            const graphi_setting asked = {.policy = (graphi_policy)policy,
+                                          .driver = GRAPHI_DRIVER_STATIC,
+                                          .executors = 2,
+                                          .width = width,
+                                          .depth = 3,
+                                          .join = 1},
+                                 r = setting_canonical(&asked);
+            assert_int_equal(r.driver, orders ? GRAPHI_DRIVER_STATIC : GRAPHI_DRIVER_COMBINING);
+            assert_true(!orders || (r.depth == 1 && r.join == (width == 1 ? 1 : -1)));
+        }
     }
+}
+
+/* One task of sixteen shares and nothing beside it: those without a list join it, in virtual time as on the machine
+ * (test_join). */
+static void who_waits_joins(void **state)
+{
+    (void)state;
+    static struct task_record records[1];
+    graphi_machine machine = dag_machine(4, 0);
+    struct dag *dag = dag_random_graph(1, 1, 1, 1e6, 0);
+    dag->shares[0] = 16;
+    double makespan[2];
+    for (int join = 0; join <= 1; join++) {
+        const graphi_setting setting = {
+            .driver = GRAPHI_DRIVER_STATIC, .executors = 4, .width = 1, .light = -1, .join = join ? 1 : -1};
+        struct schedule *schedule;
+        struct simulation simulation;
+        assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+        assert_int_equal(schedule_simulate(schedule, NULL, NULL, records, &simulation), GRAPHI_OK);
+        makespan[join] = simulation.makespan_ns;
+        schedule_destroy(schedule);
+    }
+    assert_true(makespan[1] < 0.6 * makespan[0]);
+    dag_free(dag);
+    free(machine.core);
 }
 
 int main(void)
@@ -101,6 +128,7 @@ int main(void)
         cmocka_unit_test(what_pays_is_shared_out),
         cmocka_unit_test(messages_take_their_time),
         cmocka_unit_test(what_decides_on_the_way_has_another_driver),
+        cmocka_unit_test(who_waits_joins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

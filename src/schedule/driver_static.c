@@ -2,14 +2,15 @@
 /* The static driver: no step is taken during an execution. Each executor runs its list (static_order.h), waits where a
  * predecessor is in another one until that list is far enough, and tells how far its own is: one store a task, and a
  * line of memory travels where somebody looks at what has ended since. For short operations, whose steps would cost as
- * much as they do; nobody takes over from an executor that is late. */
+ * much as they do. Who waits takes part in what others run (joining); nobody takes over from an executor that is late.
+ */
 #include "schedule/scheduler.h"
 
 #include "machine/parking.h"
 #include "schedule/static_order.h"
 
 /* False: a task has failed. */
-static bool await(const struct schedule *s, const struct static_wait *wait, int32_t *seen)
+static bool await(struct schedule *s, struct executor *x, const struct static_wait *wait, int32_t *seen)
 {
     const atomic_int *ended = &s->executors[s->slots[wait->slot].first].ended;
     unsigned spins = 0;
@@ -19,15 +20,18 @@ static bool await(const struct schedule *s, const struct static_wait *wait, int3
             return true;
         if (atomic_load_explicit(&s->failed, memory_order_relaxed)) /* as in run_list() */
             return false;
-        spin_turn(&spins);
+        if (executor_help(s, x))
+            spins = 0;
+        else
+            spin_turn(&spins);
     }
     return true;
 }
 
-static bool await_all(const struct schedule *s, const struct static_entry *entry, int32_t *seen)
+static bool await_all(struct schedule *s, struct executor *x, const struct static_entry *entry, int32_t *seen)
 {
     for (int32_t i = entry->waits; i < entry[1].waits; i++)
-        if (!await(s, &s->order->waits[i], &seen[s->order->waits[i].slot]))
+        if (!await(s, x, &s->order->waits[i], &seen[s->order->waits[i].slot]))
             return false;
     return true;
 }
@@ -41,7 +45,7 @@ static void run_list(struct schedule *s, struct executor *x)
         seen[i] = 0;
     for (const struct static_entry *e = begin; e < end; e++) {
         /* relaxed: a failure seen late only starts a task whose result nobody will use */
-        if (!await_all(s, e, seen) || atomic_load_explicit(&s->failed, memory_order_relaxed))
+        if (!await_all(s, x, e, seen) || atomic_load_explicit(&s->failed, memory_order_relaxed))
             break;
         if (e + 1 < end)
             executor_fetch(s, e[1].task);
@@ -51,7 +55,7 @@ static void run_list(struct schedule *s, struct executor *x)
     }
 }
 
-/* Members of teams leave when all lists have ended. */
+/* Members of teams, and who has come to the end of its list, leave when all lists have ended. */
 void static_worker(void *context, int worker)
 {
     struct schedule *s = context;
@@ -60,7 +64,6 @@ void static_worker(void *context, int worker)
         run_list(s, x);
         if (atomic_fetch_add_explicit(&s->completions, 1, memory_order_relaxed) + 1 == (unsigned)s->slots_count)
             atomic_store_explicit(&s->finished, 1, memory_order_release); /* pairs with executor_follow() */
-        return;
     }
     executor_follow(s, x);
 }

@@ -233,7 +233,9 @@ void executor_follow(struct schedule *s, struct executor *x)
 {
     /* pairs with the driver's store */
     for (unsigned spins = 0; !atomic_load_explicit(&s->finished, memory_order_acquire);)
-        if (!team_poll(&s->boxes[x->index]))
+        if (executor_help(s, x))
+            spins = 0;
+        else
             spin_turn(&spins);
 }
 

@@ -195,8 +195,6 @@ void static_note(struct schedule *schedule); /* after an execution: its decision
 graphi_status simulate_naive(struct schedule *schedule, task_duration duration, void *context, struct simulation *out);
 graphi_status simulate_sequential(struct schedule *schedule, task_duration duration, void *context,
                                   struct simulation *out);
-graphi_status simulate_static(struct schedule *schedule, task_duration duration, void *context,
-                              struct simulation *out); /* simulated_static.c */
 
 /* replay.c: feeds a log to the step again; *decisions gets the hash. */
 graphi_status schedule_log_enable(struct schedule *schedule);

@@ -39,7 +39,7 @@ static int single_executors(const graphi_setting *setting)
 
 bool setting_joins(const graphi_setting *setting)
 {
-    return setting_has_rings(setting) && single_executors(setting) > 1;
+    return keeps_executors(setting) && single_executors(setting) > 1;
 }
 
 bool setting_fold(graphi_setting *setting)

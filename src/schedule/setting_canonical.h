@@ -5,7 +5,7 @@
 
 #include "graphi/plan.h"
 
-/* Could executors of this setting join each other's tasks? Several of them are of one thread, and they have rings. */
+/* Could executors of this setting join each other's tasks? They are the same for all tasks, several of one thread. */
 bool setting_joins(const graphi_setting *setting);
 
 /* Do executors take tasks ahead of time? Not where teams are formed anew for every task, nothing is scheduled, or all

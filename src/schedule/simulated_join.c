@@ -113,7 +113,7 @@ void join_looks(struct world *w, int worker)
 {
     struct virtual_worker *v = &w->workers[worker];
     v->looks = false;
-    bool idle = !v->steps && v->current.task < 0 && v->joined < 0;
+    bool idle = !v->steps && v->task < 0 && v->joined < 0;
     if (idle && !join_other(w, worker))
         join_look(w, worker);
 }
@@ -152,7 +152,7 @@ static void part_ends(struct world *w, int worker)
         event_add(&w->events, w->now + w->schedule->machine->wake_ns, EVENT_ENDS, v->joined);
     }
     v->joined = -1;
-    if (!world_start_own(w, worker) && !join_other(w, worker))
+    if (!w->playing->start_own(w, worker) && !join_other(w, worker))
         join_look(w, worker);
 }
 

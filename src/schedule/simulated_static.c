@@ -1,151 +1,118 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The static driver in virtual time: executors go through their lists, and what they wait for reaches them a message
- * after its end. An entry costs nothing beside its task. */
+ * after its end. An entry costs nothing beside its task. Whose list ends wakes those alone that wait for it. */
+#include "schedule/simulated_world.h"
+
 #include "base/memory.h"
 #include "base/status.h"
-#include "schedule/events.h"
-#include "schedule/scheduler.h"
 #include "schedule/static_order.h"
 
 #include <math.h>
 
-enum { EVENT_ENDS, EVENT_STARTS };
-enum waiting { NOT, WAITS, HEARD }; /* heard: what it waited for is under way to it */
-
-struct listed {
+/* Of an executor, which stands before the next task of its list. */
+struct listener {
     int32_t next, ended; /* entry; so many have */
-    enum waiting waiting;
-    int position; /* in running[] */
+    bool heard;          /* what the task waits for has ended, and all of it is known here at `at` */
+    double at;
+    int waiting, other; /* the first that waits for this one; the next that waits for whom this one waits; < 0: none */
 };
 
-struct static_world {
-    struct schedule *schedule;
-    task_duration duration;
-    void *context;
-    struct events events;
-    struct listed *slots;
-    int32_t *running, *running_slot;
-    int running_count;
+struct listing {
+    struct listener *slots;
     double *end; /* of an entry */
-    double now, busy, scheduling, corunning, changes;
 };
 
-static void changed(struct static_world *w)
+/* The first list that is not far enough for the slot's next task; NULL: there is none, and *at is when all is known. */
+static const struct static_wait *unmet(const struct world *w, int slot, double *at)
 {
-    w->changes++;
-    w->corunning += w->running_count;
+    const struct listing *own = w->own;
+    const struct static_order *o = w->schedule->order;
+    const struct static_entry *e = &o->entries[own->slots[slot].next];
+    *at = w->now;
+    for (const struct static_wait *wait = o->waits + e->waits; wait < o->waits + e[1].waits; wait++) {
+        if (own->slots[wait->slot].ended < wait->ended)
+            return wait;
+        *at = fmax(*at, own->end[o->begin[wait->slot] + wait->ended - 1] + w->schedule->wake_ns);
+    }
+    return NULL;
 }
 
-static void start(struct static_world *w, int slot)
+/* What its next task waits for; starts it, where that is known already. */
+static void listen(struct world *w, int slot)
+{
+    struct listing *own = w->own;
+    struct listener *x = &own->slots[slot];
+    const int worker = w->schedule->slots[slot].first;
+    x->heard = false;
+    if (x->next < w->schedule->order->begin[slot + 1]) {
+        const struct static_wait *wait = unmet(w, slot, &x->at);
+        x->heard = !wait;
+        if (wait) {
+            x->other = own->slots[wait->slot].waiting;
+            own->slots[wait->slot].waiting = slot;
+        } else if (x->at > w->now) {
+            w->scheduling += x->at - w->now;
+            event_add(&w->events, x->at, EVENT_ARRIVES, worker);
+        }
+    }
+    world_go_on(w, worker);
+}
+
+static bool start_own(struct world *w, int worker)
 {
     struct schedule *s = w->schedule;
-    const struct static_entry *e = &s->order->entries[w->slots[slot].next];
-    const struct seat seat = {.leader = s->slots[slot].first, .width = (uint16_t)e->width};
-    const double ns = w->duration ? w->duration(w->context, e->task, seat, w->running, w->running_count)
-                                  : curve_ns(&s->tasks->curves[s->tasks->curve_of[e->task]], e->width);
-    w->slots[slot].waiting = NOT;
-    w->slots[slot].position = w->running_count;
-    w->running_slot[w->running_count] = slot;
-    w->running[w->running_count++] = e->task;
-    changed(w);
-    w->busy += ns * e->width;
-    if (s->records) {
-        s->records[e->task] = (struct task_record){.start_ns = whole_ns(w->now),
-                                                   .end_ns = whole_ns(w->now + ns),
-                                                   .leader = seat.leader,
-                                                   .width = seat.width};
-        executor_note_team(s, &s->executors[seat.leader], e->task, e->width);
-    }
-    w->end[w->slots[slot].next] = w->now + ns;
-    event_add(&w->events, w->now + ns, EVENT_ENDS, slot);
+    struct listing *own = w->own;
+    struct listener *x = &own->slots[s->executors[worker].slot];
+    if (!x->heard || x->at > w->now)
+        return false;
+    const struct static_entry *e = &s->order->entries[x->next];
+    world_start(w, e->task, (struct seat){.leader = (uint16_t)worker, .width = (uint16_t)e->width}, false);
+    return true;
 }
 
-/* When what the next entry waits for has reached the slot; < 0: not all of it has ended. */
-static double heard_at(const struct static_world *w, int slot)
+static void ended(struct world *w, int worker, int32_t task)
 {
-    const struct static_order *o = w->schedule->order;
-    const struct static_entry *e = &o->entries[w->slots[slot].next];
-    double at = w->now;
-    for (int32_t i = e->waits; i < e[1].waits; i++) {
-        const struct static_wait *wait = &o->waits[i];
-        if (w->slots[wait->slot].ended < wait->ended)
-            return -1;
-        at = fmax(at, w->end[o->begin[wait->slot] + wait->ended - 1] + w->schedule->wake_ns);
-    }
-    return at;
-}
-
-/* The next of its list, where there is one. */
-static void go_on(struct static_world *w, int slot)
-{
-    struct listed *x = &w->slots[slot];
-    x->waiting = NOT;
-    if (x->next == w->schedule->order->begin[slot + 1])
-        return;
-    const double at = heard_at(w, slot);
-    x->waiting = at < 0 ? WAITS : HEARD;
-    if (at < 0)
-        return;
-    w->scheduling += at - w->now;
-    event_add(&w->events, at, EVENT_STARTS, slot);
-}
-
-static void ends(struct static_world *w, int slot)
-{
-    struct listed *x = &w->slots[slot];
-    changed(w); /* it counts among those side by side until now */
-    const int last = --w->running_count, position = x->position;
-    w->running[position] = w->running[last];
-    w->running_slot[position] = w->running_slot[last];
-    w->slots[w->running_slot[position]].position = position;
-    x->next++;
+    (void)task;
+    struct listing *own = w->own;
+    const int slot = w->schedule->executors[worker].slot;
+    struct listener *x = &own->slots[slot];
+    w->over = own->end[x->next++] = w->now;
     x->ended++;
-    go_on(w, slot);
-    for (int i = 0; i < w->schedule->slots_count; i++)
-        if (w->slots[i].waiting == WAITS)
-            go_on(w, i);
+    listen(w, slot);
+    int waiting = x->waiting;
+    x->waiting = -1;
+    while (waiting >= 0) { /* who still waits for this one comes back to it */
+        const int other = own->slots[waiting].other;
+        listen(w, waiting);
+        waiting = other;
+    }
 }
 
-static void play(struct static_world *w)
+static void begin(struct world *w)
 {
-    for (int i = 0; i < w->schedule->slots_count; i++) {
-        w->slots[i].next = w->schedule->order->begin[i];
-        go_on(w, i);
-    }
-    while (w->events.count) {
-        const struct event event = event_take(&w->events);
-        w->now = event.time;
-        (event_kind(&event) == EVENT_ENDS ? ends : start)(w, event.worker);
-    }
+    for (int i = 0; i < w->schedule->slots_count; i++)
+        listen(w, i);
 }
 
 graphi_status simulate_static(struct schedule *s, task_duration duration, void *context, struct simulation *out)
 {
-    *out = (struct simulation){0};
+    static const struct playing playing = {begin, start_own, ended, NULL};
     TRY(schedule_decide(s));
     if (!s->order)
         return GRAPHI_OK; /* no tasks */
     const size_t slots = (size_t)s->slots_count;
-    struct static_world w = {.schedule = s, .duration = duration, .context = context};
-    w.slots = mem_zalloc_array(slots, sizeof *w.slots);
-    w.running = mem_zalloc_array(2 * slots, sizeof *w.running);
-    w.events.items = mem_zalloc_array(slots + 1, sizeof *w.events.items);
-    w.end = mem_zalloc_array((size_t)s->tasks->count, sizeof *w.end);
+    struct listing own = {.slots = mem_zalloc_array(slots, sizeof *own.slots),
+                          .end = mem_zalloc_array((size_t)s->tasks->count, sizeof *own.end)};
     graphi_status status = GRAPHI_OK;
-    if (!w.slots || !w.running || !w.events.items || !w.end) {
-        status = fail_memory("simulation", slots * sizeof *w.slots);
+    if (!own.slots || !own.end) {
+        status = fail_memory("simulation", slots * sizeof *own.slots);
     } else {
-        w.running_slot = w.running + slots;
-        play(&w);
+        for (size_t i = 0; i < slots; i++)
+            own.slots[i] = (struct listener){.next = s->order->begin[i], .waiting = -1, .other = -1};
+        status = world_play(s, duration, context, &playing, &own, 0, out);
         static_note(s);
-        *out = (struct simulation){.makespan_ns = w.now,
-                                   .busy_ns = w.busy,
-                                   .scheduling_ns = w.scheduling,
-                                   .mean_corunning = w.changes > 0 ? w.corunning / w.changes : 0};
     }
-    mem_free(w.slots);
-    mem_free(w.running);
-    mem_free(w.events.items);
-    mem_free(w.end);
+    mem_free(own.slots);
+    mem_free(own.end);
     return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The insides of the simulated backend, for its files only: backend_simulated.c (workers, the step, the loop of events)
- * and simulated_join.c (who takes part in what others run). One thread. */
+/* The insides of the simulated backend, for its files only: backend_simulated.c (workers, their operations, the loop of
+ * events), simulated_steps.c and simulated_static.c (what they run next: sent by the step, or their lists) and
+ * simulated_join.c (who takes part in what others run). One thread. */
 #ifndef SCHEDULE_SIMULATED_WORLD_H
 #define SCHEDULE_SIMULATED_WORLD_H
 
@@ -8,21 +9,14 @@
 #include "schedule/scheduler.h"
 #include "schedule/simulated_core.h"
 
-enum { EVENT_ARRIVES, EVENT_ENDS, EVENT_STEP, EVENT_STEP_ENDS, EVENT_LOOKS };
+enum { EVENT_ARRIVES, EVENT_ENDS, EVENT_LOOKS, EVENT_STEP, EVENT_STEP_ENDS };
 
 struct virtual_worker {
-    struct assignment queue[RING_DEPTH];
-    double arrives[RING_DEPTH];
-    unsigned head, tail;
-    struct assignment current; /* task < 0: idle, or at another's task */
-    int32_t task;              /* the current one, or a tiny one after it */
-    int32_t member;            /* of the current batch */
-    int position;              /* in running[] */
-    struct completion done;
-    bool steps; /* runs the step now */
-    double ends, pace, cores; /* of the current task, or piece: when, at which part of full speed, on so many cores'
-                                 time */
+    int32_t task; /* of its own; < 0: idle, or at another's task */
+    int position; /* in running[] */
+    double ends, pace, cores; /* of the task, or piece: when, at which part of full speed, on so many cores' time */
     int width;
+    bool steps; /* runs the step now */
     /* of the open task that it leads */
     int pieces, taken, there; /* 0: it is not open; those begun; workers at them */
     double opened;            /* when */
@@ -33,49 +27,61 @@ struct virtual_worker {
     double began;
 };
 
-struct published {
-    int32_t slot;
-    struct completion done;
+struct world;
+
+/* What kinds of drivers do otherwise. */
+struct playing {
+    void (*begin)(struct world *world);
+    bool (*start_own)(struct world *world, int worker); /* of a worker at nothing its next task, if it can start now */
+    void (*ended)(struct world *world, int worker, int32_t task); /* goes on with the next one */
+    void (*event)(struct world *world, int kind, int worker);     /* EVENT_STEP and after it; NULL: there are none */
 };
 
 struct world {
     struct schedule *schedule;
+    const struct playing *playing;
+    void *own; /* of `playing` */
     task_duration duration;
     void *context;
     struct events events;
     struct virtual_worker *workers;
-    struct published *published; /* ring of all slots' unfinished completions */
-    unsigned first, last, mask;
     int32_t *running, *running_worker;
     int running_count;
     int32_t *threads; /* busy hardware threads of each core; NULL: no core has more than one */
     int on_siblings;
     struct shared_core core;
-    struct bitmap open;    /* who leads a task of which there are pieces to be had */
-    struct bitmap onlook;  /* who would join, and found nothing */
-    double now, send_time; /* send_time: end of the step so far */
-    double over;           /* end of the last step */
-    bool stepping;
+    struct bitmap open;   /* who leads a task of which there are pieces to be had */
+    struct bitmap onlook; /* who would join, and found nothing */
+    double now, over;     /* over: when all was done, for the driver to say; somebody may still look around */
     double busy, scheduling, corunning, changes;
-    unsigned steps;
-    int64_t first_deciding, deciding; /* real ns in the first step, in the next and every SAMPLED-th after it */
 };
 
 /* backend_simulated.c */
+/* Plays until nothing happens any more; `events`: how many of `own` there may be at a time. MEMORY. */
+graphi_status world_play(struct schedule *schedule, task_duration duration, void *context,
+                         const struct playing *playing, void *own, size_t events, struct simulation *out);
 /* What the task takes there from now on, beside the first `others` of those that run. */
 double world_ns(struct world *world, int32_t task, struct seat seat, int others);
 void world_put_last(struct world *world, int worker); /* what it leads, among those that run */
+void world_start(struct world *world, int32_t task, struct seat seat, bool inlined);
 void world_occupy(struct world *world, int worker, double ns, int width); /* a team, until EVENT_ENDS of its leader */
 double world_enter_core(struct world *world, int leader, int width); /* how long the driver holds the team up there */
 void world_leave_core(struct world *world, int leader);
-bool world_start_own(struct world *world, int worker); /* the next task sent to it, if it has arrived */
+/* The end of the leader's piece, or task, moves. */
+void world_set_end(struct world *world, int leader, double ends, double cores);
+void world_go_on(struct world *world, int worker); /* its next task, else another's, unless it is at something */
+
+/* simulated_steps.c, simulated_static.c, as simulate_naive() */
+graphi_status simulate_steps(struct schedule *schedule, task_duration duration, void *context, struct simulation *out);
+graphi_status simulate_static(struct schedule *schedule, task_duration duration, void *context,
+                              struct simulation *out);
 
 /* simulated_join.c */
 /* The worker begins a task, which takes it so long alone, in pieces; returns what the first of them takes. */
 double join_open(struct world *world, int leader, int pieces, double ns);
 /* On EVENT_ENDS; false: it is the task of this worker that has ended. */
 bool join_ends(struct world *world, int worker);
-void join_look(struct world *world, int worker); /* it has nothing to do */
+void join_look(struct world *world, int worker);  /* it has nothing to do */
 void join_looks(struct world *world, int worker); /* on EVENT_LOOKS */
 
 #endif

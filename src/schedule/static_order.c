@@ -22,9 +22,8 @@ enum { EVENT_ENDS, EVENT_ARRIVES };
 enum { LOOKS = 16 }; /* ready tasks that are weighed for an executor, at most */
 
 static const double ENTRY_NS = 30; /* what an entry costs beside its task */
-/* "A while ago", in mean tasks. Of 0, 2, 4 and 7 tasks of 1 us two lists took least with 4 and 7
- * (docs/results/reasons.md, "Short operations"). */
-static const double WHILE_TASKS = 4, MOST_WHILE_NS = 50000;
+/* "A while ago", in mean tasks: docs/results/reasons.md, "Short operations". */
+static const double WHILE_TASKS = 12, MOST_WHILE_NS = 50000;
 
 struct listing {
     struct schedule *s;
