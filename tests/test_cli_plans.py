@@ -367,12 +367,13 @@ def test_no_effect(cli):
         assert cli.result(*words, "--policy", policy)["rows"][0]["driver"] == "combining"
         notes = cli.result(*words, "--policy", policy, "--driver", "dedicated")["notes"]
         assert any(f"--driver dedicated has no effect: {policy} " in note for note in notes), notes
-    for asked, why in ((["--policy", "s12"], "s12 decides during an execution"),
-                       (["--backward-executors", 8], "critical-path forms teams beside --backward-executors")):
+    for asked, why in ((["--policy", "naive"], "naive has no scheduling step"),
+                       (["--backward-executors", 8], "critical-path changes teams beside --backward-executors")):
         found = cli.result(*words, "--driver", "static", *asked)
         assert found["rows"][0]["driver"] == "combining" and f"--driver static has no effect: {why}" in found["notes"], found
-    found = cli.result(*words, "--driver", "static")
-    assert found["rows"][0]["driver"] == "static" and not any("no effect" in note for note in found["notes"]), found
+    for asked in ([], ["--policy", "s12"], ["--policy", "locality"], ["--policy", "malleable"]):
+        found = cli.result(*words, "--driver", "static", *asked)
+        assert found["rows"][0]["driver"] == "static" and not any("no effect" in note for note in found["notes"]), found
     used = {"--depth": (4, ["critical-path", "fifo", "asymmetric"]), "--candidates": (2, ["s123", "s1234"]),
             "--tolerance": (0, ["s123", "s1234"]), "--keep-uniform": ("off", ["s1", "s12", "s123", "s1234"])}
     asked = [word for option, (value, _) in used.items() for word in (option, value)]

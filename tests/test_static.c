@@ -76,13 +76,15 @@ static void messages_take_their_time(void **state)
     free(machine.core);
 }
 
-/* Policies that place tasks, or form teams, as the execution goes would lose what they are for. */
-static void what_decides_on_the_way_has_another_driver(void **state)
+/* Loops without a step have nothing to decide in advance, and executors of a pass of their own would change. */
+static void what_has_no_steps_has_another_driver(void **state)
 {
     (void)state;
+    const graphi_setting phases = {
+        .driver = GRAPHI_DRIVER_STATIC, .executors = 2, .width = 1, .backward_executors = 1};
+    assert_int_equal(setting_canonical(&phases).driver, GRAPHI_DRIVER_COMBINING);
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++) {
-        const bool orders = policy == GRAPHI_POLICY_CRITICAL_PATH || policy == GRAPHI_POLICY_FIFO ||
-                            policy == GRAPHI_POLICY_RANDOM;
+        const bool steps = policy != GRAPHI_POLICY_NAIVE && policy != GRAPHI_POLICY_SEQUENTIAL;
         for (int width = 1; width <= 2; width++) {
             const graphi_setting asked = {.policy = (graphi_policy)policy,
                                           .driver = GRAPHI_DRIVER_STATIC,
@@ -91,10 +93,69 @@ static void what_decides_on_the_way_has_another_driver(void **state)
                                           .depth = 3,
                                           .join = 1},
                                  r = setting_canonical(&asked);
-            assert_int_equal(r.driver, orders ? GRAPHI_DRIVER_STATIC : GRAPHI_DRIVER_COMBINING);
-            assert_true(!orders || (r.depth == 1 && r.join == (width == 1 ? 1 : -1)));
+            assert_int_equal(r.driver, steps ? GRAPHI_DRIVER_STATIC : GRAPHI_DRIVER_COMBINING);
+            assert_true(!steps || r.depth == 1);
+            assert_true(policy != GRAPHI_POLICY_FIFO || r.join == (width == 1 ? 1 : -1));
         }
     }
+}
+
+static graphi_status nothing(void *context, int32_t task, struct team *team, int member, int width)
+{
+    (void)context, (void)task, (void)team, (void)member, (void)width;
+    return GRAPHI_OK;
+}
+
+/* The teams of an execution of the setting in virtual time; of one on this machine, if `lease` is given. */
+static void teams_of(const struct dag *dag, const graphi_machine *machine, const graphi_setting *setting,
+                     struct lease *lease, struct task_record *records)
+{
+    struct schedule *schedule;
+    struct simulation simulation;
+    memset(records, 0, TASKS * sizeof *records);
+    assert_int_equal(schedule_create(&dag->tasks, setting, machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
+    assert_int_equal(lease ? schedule_run(schedule, lease, nothing, NULL, records)
+                           : schedule_simulate(schedule, NULL, NULL, records, &simulation),
+                     GRAPHI_OK);
+    schedule_destroy(schedule);
+}
+
+/* A static driver would place or widen a task otherwise than its policy does, in virtual time or on the machine. */
+static void what_a_policy_decides_is_repeated(void **state)
+{
+    (void)state;
+    static const graphi_policy policies[] = {GRAPHI_POLICY_ASYMMETRIC, GRAPHI_POLICY_LOCALITY, GRAPHI_POLICY_S1,
+                                             GRAPHI_POLICY_S12,        GRAPHI_POLICY_S123,     GRAPHI_POLICY_S1234,
+                                             GRAPHI_POLICY_MALLEABLE};
+    static struct task_record decided[TASKS], repeated[2][TASKS];
+    graphi_machine machine = dag_machine(4, 0);
+    machine.wake_ns = 200;
+    struct lease lease;
+    for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
+        struct dag *dag = dag_random_graph(40 + p, TASKS, 5, 3000, 4);
+        graphi_setting setting = {.policy = policies[p], .executors = 4, .width = 1, .light = -1, .join = -1};
+        setting.driver = GRAPHI_DRIVER_COMBINING;
+        setting.depth = 1;
+        teams_of(dag, &machine, &setting, NULL, decided);
+        setting.driver = GRAPHI_DRIVER_STATIC;
+        struct lease_options options = schedule_lease_options(&setting, &machine);
+        options.pin = false;
+        assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
+        teams_of(dag, &machine, &setting, NULL, repeated[0]);
+        teams_of(dag, &machine, &setting, &lease, repeated[1]);
+        lease_release(&lease);
+        int differ = 0;
+        for (int i = 0; i < 2; i++)
+            for (int t = 0; t < TASKS; t++) {
+                assert_int_equal(repeated[i][t].leader, decided[t].leader);
+                assert_int_equal(repeated[i][t].width, decided[t].width);
+                differ += decided[t].leader != decided[0].leader || decided[t].width != decided[0].width;
+            }
+        assert_true(differ > 0);
+        dag_free(dag);
+    }
+    free(machine.core);
 }
 
 /* One task of sixteen shares and nothing beside it: those without a list join it, in virtual time as on the machine
@@ -127,7 +188,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_pays_is_shared_out),
         cmocka_unit_test(messages_take_their_time),
-        cmocka_unit_test(what_decides_on_the_way_has_another_driver),
+        cmocka_unit_test(what_has_no_steps_has_another_driver),
+        cmocka_unit_test(what_a_policy_decides_is_repeated),
         cmocka_unit_test(who_waits_joins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "schedule/static_order.h"
 
 #include <math.h>
 #include <string.h>
@@ -142,6 +143,8 @@ void world_start(struct world *w, int32_t task, struct seat seat, bool inlined)
     w->workers[worker].task = task;
     put(w, w->running_count++, task, worker);
     changed(w);
+    if (s->placement)
+        placement_add(s->placement, task, seat, s->executors[worker].members, s->policy->free_width ? seat.width : 1);
     if (s->records) {
         struct task_record *r = &s->records[task];
         r->start_ns = whole_ns(w->now);
@@ -261,6 +264,7 @@ graphi_status schedule_simulate(struct schedule *s, task_duration duration, void
                                 struct simulation *out)
 {
     struct simulation result = {0};
+    TRY(schedule_decide(s));
     s->records = records;
     s->timed = s->hashing = true;
     step_reset(s);

@@ -2,8 +2,8 @@
 /* The static driver: no step is taken during an execution. Each executor runs its list (static_order.h), waits where a
  * predecessor is in another one until that list is far enough, and tells how far its own is: one store a task, and a
  * line of memory travels where somebody looks at what has ended since. For short operations, whose steps would cost as
- * much as they do. Who waits takes part in what others run (joining); nobody takes over from an executor that is late.
- */
+ * much as they do. Where a policy forms teams a task is in the lists of all of its team's. Who waits takes part in what
+ * others run (joining); nobody takes over from an executor that is late. */
 #include "schedule/scheduler.h"
 
 #include "machine/parking.h"
@@ -36,6 +36,22 @@ static bool await_all(struct schedule *s, struct executor *x, const struct stati
     return true;
 }
 
+/* Until the leader of its team has asked for it. False: a task has failed; the driver still serves who asks later. */
+static bool serve(struct schedule *s, struct executor *x)
+{
+    for (unsigned spins = 0; !team_poll(&s->boxes[x->index]); spin_turn(&spins))
+        if (atomic_load_explicit(&s->failed, memory_order_relaxed)) /* as in run_list() */
+            return false;
+    return true;
+}
+
+static void lead(struct schedule *s, struct executor *x, const struct static_entry *e)
+{
+    if (s->policy->free_width)
+        x->members = s->order->workers + e->team;
+    executor_one(s, x, e->task, e->width, false);
+}
+
 static void run_list(struct schedule *s, struct executor *x)
 {
     const struct static_order *o = s->order;
@@ -49,7 +65,10 @@ static void run_list(struct schedule *s, struct executor *x)
             break;
         if (e + 1 < end)
             executor_fetch(s, e[1].task);
-        executor_one(s, x, e->task, e->width, false);
+        if (e->width)
+            lead(s, x, e);
+        else if (!serve(s, x))
+            break;
         /* release: results are there for whoever awaits() this */
         atomic_store_explicit(&x->ended, (int)(e - begin) + 1, memory_order_release);
     }
@@ -60,9 +79,9 @@ void static_worker(void *context, int worker)
 {
     struct schedule *s = context;
     struct executor *x = &s->executors[worker];
-    if (s->slots[x->slot].first == worker) {
+    if (s->slots[x->slot].first == worker && worker < s->workers) {
         run_list(s, x);
-        if (atomic_fetch_add_explicit(&s->completions, 1, memory_order_relaxed) + 1 == (unsigned)s->slots_count)
+        if (atomic_fetch_add_explicit(&s->completions, 1, memory_order_relaxed) + 1 == (unsigned)s->order->lists)
             atomic_store_explicit(&s->finished, 1, memory_order_release); /* pairs with executor_follow() */
     }
     executor_follow(s, x);

@@ -36,11 +36,13 @@ static int workers_of(const graphi_setting *r)
     return r->executors * r->width + (r->light == 1);
 }
 
-/* Strategy 4 uses the second hardware threads once all cores are workers. */
+/* Strategy 4 uses the second hardware threads once all cores are workers. No static list counts on them: a lease may
+ * have none. */
 static int siblings_of(const graphi_setting *r, const graphi_machine *machine)
 {
     int workers = workers_of(r);
-    return r->policy == GRAPHI_POLICY_S1234 && workers == machine->cores && workers + machine->siblings <= BITMAP_BITS
+    return r->policy == GRAPHI_POLICY_S1234 && r->driver != GRAPHI_DRIVER_STATIC && workers == machine->cores &&
+                   workers + machine->siblings <= BITMAP_BITS
                ? machine->siblings
                : 0;
 }

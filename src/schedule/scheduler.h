@@ -87,6 +87,7 @@ struct schedule {
     char message[512];                     /* of that failure */
     struct shared_queue *queue;            /* naive */
     struct static_order *order;            /* static driver: what executions repeat; NULL until schedule_decide() */
+    struct placement *placement;           /* gets who runs what in virtual time; NULL: nobody asks */
 
     /* the scheduling step: what every step changes comes first and together, since it travels to whoever steps next */
     _Alignas(128) struct slot *slots;

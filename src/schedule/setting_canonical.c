@@ -25,6 +25,11 @@ bool setting_has_rings(const graphi_setting *setting)
 
 bool setting_decides_ahead(const graphi_setting *setting)
 {
+    return policy_of(setting)->loop == LOOP_SCHEDULED && !setting->backward_executors;
+}
+
+bool setting_orders_alone(const graphi_setting *setting)
+{
     return keeps_executors(setting) && policy_of(setting)->anywhere;
 }
 

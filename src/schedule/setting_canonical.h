@@ -12,8 +12,12 @@ bool setting_joins(const graphi_setting *setting);
  * of it before the execution. */
 bool setting_has_rings(const graphi_setting *setting);
 
-/* Can it run under a static driver? Where the policy decides the order alone. */
+/* Can it run under a static driver? Where there are scheduling steps that one execution in virtual time can take, and
+ * executors do not change on the way. */
 bool setting_decides_ahead(const graphi_setting *setting);
+
+/* Does its policy decide the order alone? */
+bool setting_orders_alone(const graphi_setting *setting);
 
 /* A setting under which executions are those of critical path first becomes that: asymmetric teams that are all of one
  * size; an order by level where the backward pass has executors of its own, so that nothing else is heeded. False: it

@@ -42,9 +42,10 @@ static void listen(struct world *w, int slot)
 {
     struct listing *own = w->own;
     struct listener *x = &own->slots[slot];
+    const struct static_order *o = w->schedule->order;
     const int worker = w->schedule->slots[slot].first;
     x->heard = false;
-    if (x->next < w->schedule->order->begin[slot + 1]) {
+    if (x->next < o->begin[slot + 1] && o->entries[x->next].width) {
         const struct static_wait *wait = unmet(w, slot, &x->at);
         x->heard = !wait;
         if (wait) {
@@ -66,26 +67,41 @@ static bool start_own(struct world *w, int worker)
     if (!x->heard || x->at > w->now)
         return false;
     const struct static_entry *e = &s->order->entries[x->next];
-    world_start(w, e->task, (struct seat){.leader = (uint16_t)worker, .width = (uint16_t)e->width}, false);
+    if (s->policy->free_width)
+        s->executors[worker].members = s->order->workers + e->team;
+    world_start(w, e->task, (struct seat){(uint16_t)worker, e->width, e->spread}, false);
     return true;
 }
 
-static void ended(struct world *w, int worker, int32_t task)
+/* The slot's list is farther by one. */
+static void tell(struct world *w, int slot)
 {
-    (void)task;
     struct listing *own = w->own;
-    const int slot = w->schedule->executors[worker].slot;
-    struct listener *x = &own->slots[slot];
-    w->over = own->end[x->next++] = w->now;
-    x->ended++;
+    int waiting = own->slots[slot].waiting;
+    own->slots[slot].waiting = -1;
     listen(w, slot);
-    int waiting = x->waiting;
-    x->waiting = -1;
     while (waiting >= 0) { /* who still waits for this one comes back to it */
         const int other = own->slots[waiting].other;
         listen(w, waiting);
         waiting = other;
     }
+}
+
+static void ended(struct world *w, int worker, int32_t task)
+{
+    (void)task;
+    const struct schedule *s = w->schedule;
+    struct listing *own = w->own;
+    const struct static_entry *e = &s->order->entries[own->slots[s->executors[worker].slot].next];
+    const uint16_t *workers = s->order->workers + e->team;
+    const int lists = s->policy->free_width ? e->width : 1;
+    for (int i = 0; i < lists; i++) {
+        struct listener *x = &own->slots[s->executors[workers[i]].slot];
+        w->over = own->end[x->next++] = w->now;
+        x->ended++;
+    }
+    for (int i = 0; i < lists; i++)
+        tell(w, s->executors[workers[i]].slot);
 }
 
 static void begin(struct world *w)
@@ -97,12 +113,11 @@ static void begin(struct world *w)
 graphi_status simulate_static(struct schedule *s, task_duration duration, void *context, struct simulation *out)
 {
     static const struct playing playing = {begin, start_own, ended, NULL};
-    TRY(schedule_decide(s));
     if (!s->order)
         return GRAPHI_OK; /* no tasks */
     const size_t slots = (size_t)s->slots_count;
     struct listing own = {.slots = mem_zalloc_array(slots, sizeof *own.slots),
-                          .end = mem_zalloc_array((size_t)s->tasks->count, sizeof *own.end)};
+                          .end = mem_zalloc_array((size_t)s->order->begin[slots], sizeof *own.end)};
     graphi_status status = GRAPHI_OK;
     if (!own.slots || !own.end) {
         status = fail_memory("simulation", slots * sizeof *own.slots);

@@ -1,274 +1,173 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Making the order of a static driver: list scheduling in virtual time over predicted durations. Whenever an executor
- * is free it gets, of the tasks whose predecessors have ended, the first by the policy's order
- *  - among those whose predecessors on other executors ended a while ago: a wait of theirs is over even if some of the
- *    tasks take longer than predicted, and the other one's results have arrived;
- *  - else among those of which it knows by now that they have ended, which takes a message.
- * Where all of it takes no longer on one executor, since messages cost more than is shared out, that one gets all.
- * No deadlock can come of it: all lists agree with the one order in which tasks start. Time in proportion to tasks and
- * edges, times the executors that idle; once a run. */
+/* The lists of a static driver, made of who runs what in which order: list scheduling (static_list.c) for policies that
+ * decide the order alone; of others, which place tasks and form teams, what they decide in an execution in virtual time
+ * (place_by_play). A task stands in the lists of all whom its team takes. Its leader waits for its predecessors and for
+ * the members to come to it, so that no mailbox gets two messages at a time. All lists agree with the one order in
+ * which tasks start: no two of them can wait for each other. */
 #include "schedule/static_order.h"
 
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "schedule/edges.h"
-#include "schedule/events.h"
 #include "schedule/scheduler.h"
+#include "schedule/simulated_world.h"
 
-#include <math.h>
+#include <string.h>
 
-enum { EVENT_ENDS, EVENT_ARRIVES };
-enum { LOOKS = 16 }; /* ready tasks that are weighed for an executor, at most */
-
-static const double ENTRY_NS = 30; /* what an entry costs beside its task */
-/* "A while ago", in mean tasks: docs/results/reasons.md, "Short operations". */
-static const double WHILE_TASKS = 12, MOST_WHILE_NS = 50000;
-
-struct listing {
-    struct schedule *s;
-    int32_t *from_begin, *from; /* predecessors */
-    struct events events;
-    int slots; /* that get tasks */
-    double now, while_ns;
-    int32_t *pending, *started, count; /* started: tasks, in that order */
-    int32_t *slot, *running;           /* of a task; of a slot, < 0: idle */
-    double *end;                       /* of a task */
-};
-
-static int width_of(const struct schedule *s, int slot, int32_t task)
+void placement_clear(struct placement *p)
 {
-    return s->inlining && (s->tasks->flags[task] & TASK_INLINE) ? 1 : s->slots[slot].width;
+    p->tasks.count = p->workers.count = 0;
 }
 
-static void make_ready(struct listing *l, int32_t task)
+void placement_add(struct placement *p, int32_t task, struct seat seat, const uint16_t *workers, int count)
 {
-    struct schedule *s = l->s;
-    const struct ready item = {s->policy->key(s, task), task};
-    s->arrivals++;
-    heap_push(&s->heap, item);
-}
-
-/* When the last of its predecessors on other executors ended; < 0: there is none. *none: of those here. */
-static double last_elsewhere(const struct listing *l, int slot, int32_t task, bool *none)
-{
-    double last = -1;
-    for (int32_t e = l->from_begin[task]; e < l->from_begin[task + 1]; e++)
-        if (l->slot[l->from[e]] != slot)
-            last = fmax(last, l->end[l->from[e]]);
-        else
-            *none = false;
-    return last;
-}
-
-/* A ready task for the slot, taken out; -1: none, and *next is when there will be. With `stranger` it has run nothing
- * before any of those looked at. */
-static int32_t take(struct listing *l, int slot, double *next, bool *stranger)
-{
-    struct heap *heap = &l->s->heap;
-    struct ready looked[LOOKS];
-    int count = 0, known = -1, best = -1;
-    *next = INFINITY;
-    *stranger = true;
-    while (heap->count && count < LOOKS && best < 0) {
-        looked[count] = heap_pop(heap);
-        const double last = last_elsewhere(l, slot, looked[count].task, stranger),
-                     there = last < 0 ? l->now : last + l->s->wake_ns;
-        if (last < 0 || there + l->while_ns <= l->now)
-            best = count;
-        else if (there > l->now)
-            *next = fmin(*next, there);
-        else if (known < 0)
-            known = count;
-        count++;
-    }
-    best = best < 0 ? known : best;
-    for (int i = 0; i < count; i++)
-        if (i != best)
-            heap_push(heap, looked[i]);
-    return best < 0 ? -1 : looked[best].task;
-}
-
-static void start(struct listing *l, int slot, int32_t task)
-{
-    bool none = true;
-    const double message = last_elsewhere(l, slot, task, &none) < 0 ? 0 : l->s->wake_ns;
-    l->started[l->count++] = task;
-    l->slot[task] = slot;
-    l->running[slot] = task;
-    l->end[task] = l->now + ENTRY_NS + message + l->s->cost[task];
-    event_add(&l->events, l->end[task], EVENT_ENDS, slot);
-}
-
-/* Who has just ended something comes first: its results are there. What a stranger cannot have another one cannot have,
- * of dozens that idle. */
-static void start_idle(struct listing *l, int first)
-{
-    double soonest = INFINITY;
-    int who = -1;
-    bool stranger = false;
-    for (int i = 0; i < l->slots && l->s->heap.count && !stranger; i++) {
-        const int slot = (first + i) % l->slots;
-        double next;
-        if (l->running[slot] >= 0)
-            continue;
-        const int32_t task = take(l, slot, &next, &stranger);
-        if (task >= 0) {
-            start(l, slot, task);
-            stranger = false;
-        } else if (next < soonest) {
-            soonest = next, who = slot;
-        }
-    }
-    if (who >= 0)
-        event_add(&l->events, soonest, EVENT_ARRIVES, who);
-}
-
-static void ends(struct listing *l, int slot)
-{
-    const struct tasks *t = l->s->tasks;
-    const int32_t task = l->running[slot];
-    l->running[slot] = -1;
-    for (int32_t e = t->edges_begin[task]; e < t->edges_begin[task + 1]; e++)
-        if (--l->pending[t->edges[e]] == 0)
-            make_ready(l, t->edges[e]);
-}
-
-/* The makespan of so many slots. */
-static double list(struct listing *l, int slots)
-{
-    struct schedule *s = l->s;
-    heap_clear(&s->heap);
-    s->arrivals = 0;
-    l->slots = slots;
-    l->now = 0;
-    l->count = 0;
-    l->events.count = 0;
-    for (int32_t i = 0; i < s->tasks->count; i++) {
-        l->pending[i] = s->tasks->pending[i];
-        l->slot[i] = -1;
-    }
-    for (int i = 0; i < slots; i++)
-        l->running[i] = -1;
-    for (int i = 0; i < s->roots_count; i++)
-        make_ready(l, s->roots[i]);
-    start_idle(l, 0);
-    while (l->events.count) {
-        const struct event event = event_take(&l->events);
-        l->now = event.time;
-        if (event_kind(&event) == EVENT_ENDS)
-            ends(l, event.worker);
-        start_idle(l, event.worker);
-    }
-    return l->now;
-}
-
-static void list_all(struct listing *l)
-{
-    const struct schedule *s = l->s;
-    double alone = 0;
-    for (int32_t i = 0; i < s->tasks->count; i++)
-        alone += ENTRY_NS + s->cost[i];
-    l->while_ns = fmin(WHILE_TASKS * alone / s->tasks->count, MOST_WHILE_NS);
-    if (s->slots_count > 1 && list(l, s->slots_count) < alone)
+    const struct placed placed = {task, (int32_t)p->workers.count, seat.width, seat.spread};
+    p->full |= !array_reserve(&p->workers, p->workers.count + (size_t)count) || !array_push(&p->tasks, placed);
+    if (p->full)
         return;
-    list(l, 1);
+    memcpy(p->workers.data + p->workers.count, workers, (size_t)count * sizeof *workers);
+    p->workers.count += (size_t)count;
 }
 
-/* `place` gets where in its executor's list each task is, from 1 on. */
-static void fill_lists(const struct listing *l, struct static_order *o, int32_t *place)
+static int32_t workers_end(const struct placement *p, size_t i)
 {
-    const struct schedule *s = l->s;
-    for (int32_t i = 0; i < l->count; i++)
-        o->begin[l->slot[i] + 1]++;
-    for (int i = 0; i < s->slots_count; i++)
-        o->begin[i + 1] += o->begin[i];
-    o->decisions = HASH_START;
-    for (int i = 0; i < s->slots_count; i++)
-        l->running[i] = 0; /* how many of its list are there */
-    for (int32_t i = 0; i < l->count; i++) {
-        const int32_t task = l->started[i], slot = l->slot[task];
-        const int width = width_of(s, slot, task);
-        place[task] = ++l->running[slot];
-        o->entries[o->begin[slot] + place[task] - 1] = (struct static_entry){.task = task, .width = width};
-        o->decisions =
-            hash_u64(o->decisions, (uint64_t)task << 32 | (uint64_t)s->slots[slot].first << 16 | (uint64_t)width);
-    }
+    return i + 1 < p->tasks.count ? p->tasks.data[i + 1].workers : (int32_t)p->workers.count;
 }
 
-/* What `task` of `slot` waits for, after what is known to have ended; returns how many. */
-static int32_t add_waits(const struct listing *l, const int32_t *place, int slot, int32_t task, int32_t *known,
-                         struct static_wait *waits)
+/* Nobody joins in it. */
+static graphi_status place_by_play(struct schedule *s, struct placement *placement)
 {
-    int32_t count = 0;
-    for (int32_t e = l->from_begin[task]; e < l->from_begin[task + 1]; e++) {
-        const int32_t from = l->from[e], other = l->slot[from];
-        if (other == slot || place[from] <= known[other])
-            continue;
-        int32_t at = 0;
-        while (at < count && waits[at].slot != other)
-            at++;
-        count += at == count;
-        waits[at] = (struct static_wait){other, place[from]};
-        known[other] = place[from];
-    }
-    return count;
+    uint8_t *const pieces = s->pieces;
+    struct simulation simulation;
+    s->records = NULL;
+    s->pieces = NULL;
+    s->timed = s->hashing = true;
+    s->placement = placement;
+    step_reset(s);
+    const graphi_status status = simulate_steps(s, NULL, NULL, &simulation);
+    s->placement = NULL;
+    s->pieces = pieces;
+    return status;
 }
 
-static void fill_waits(const struct listing *l, struct static_order *o, const int32_t *place)
+static graphi_status place(struct schedule *s, struct placement *p)
 {
-    int32_t count = 0;
-    for (int slot = 0; slot < l->s->slots_count; slot++) {
-        int32_t *known = l->running;
-        for (int i = 0; i < l->s->slots_count; i++)
-            known[i] = 0;
-        for (int32_t e = o->begin[slot]; e < o->begin[slot + 1]; e++) {
-            o->entries[e].waits = count;
-            count += add_waits(l, place, slot, o->entries[e].task, known, o->waits + count);
-        }
-    }
-    o->entries[l->count].waits = count;
+    TRY((s->policy->anywhere ? place_by_list : place_by_play)(s, p));
+    return p->full ? fail_memory("static order", p->workers.count * sizeof *p->workers.data) : GRAPHI_OK;
 }
 
-static bool allocate(struct schedule *s, struct static_order *o)
+static bool allocate(struct schedule *s, struct static_order *o, const struct placement *p)
 {
-    const size_t count = (size_t)s->tasks->count, slots = (size_t)s->slots_count,
-                 edges = (size_t)s->tasks->edges_begin[count];
+    const size_t slots = (size_t)s->slots_count, entries = p->workers.count,
+                 edges = (size_t)s->tasks->edges_begin[s->tasks->count];
     o->row = (int)((slots + 31) / 32 * 32); /* rows share no lines */
     o->begin = schedule_alloc(s, slots + 1, sizeof *o->begin);
-    o->entries = schedule_alloc(s, count + 1, sizeof *o->entries);
-    o->waits = schedule_alloc(s, edges + 1, sizeof *o->waits);
+    o->entries = schedule_alloc(s, entries + 1, sizeof *o->entries);
+    o->waits = schedule_alloc(s, edges + entries + 1, sizeof *o->waits);
     o->seen = schedule_alloc(s, slots * (size_t)o->row, sizeof *o->seen);
-    return o->begin && o->entries && o->waits && o->seen;
+    o->workers = schedule_alloc(s, entries + 1, sizeof *o->workers);
+    return o->begin && o->entries && o->waits && o->seen && o->workers;
 }
 
-static graphi_status decide(struct schedule *s, struct static_order *o)
+struct filling {
+    const struct schedule *s;
+    const struct placement *p;
+    struct static_order *o;
+    int32_t *from_begin, *from; /* predecessors */
+    int32_t *slot, *place;      /* of a task: in whose list its leader has it, and where, from 1 on */
+    int32_t *at;                /* of one of its workers: where it is in that one's list */
+    int32_t *known, *waiting;   /* of a slot: so many have ended; the last wait for it */
+    int32_t waits;
+};
+
+static void fill_lists(struct filling *f)
 {
-    const size_t count = (size_t)s->tasks->count, slots = (size_t)s->slots_count;
-    struct listing l = {.s = s};
-    int32_t *integers = mem_zalloc_array(4 * (count + 1) + slots, sizeof *integers);
-    l.end = mem_zalloc_array(count + 1, sizeof *l.end);
-    l.events.items = mem_zalloc_array(count + 2 * slots + 2, sizeof *l.events.items);
+    const struct schedule *s = f->s;
+    struct static_order *o = f->o;
+    memcpy(o->workers, f->p->workers.data, f->p->workers.count * sizeof *o->workers);
+    for (size_t i = 0; i < f->p->workers.count; i++)
+        o->begin[s->executors[o->workers[i]].slot + 1]++;
+    for (int i = 0; i < s->slots_count; i++)
+        o->begin[i + 1] += o->begin[i];
+    for (int i = 0; i < s->slots_count; i++)
+        o->lists += s->slots[i].first < s->workers;
+    o->decisions = HASH_START; /* known: how many of its list are there */
+    for (size_t i = 0; i < f->p->tasks.count; i++) {
+        const struct placed *t = &f->p->tasks.data[i];
+        const uint16_t leader = o->workers[t->workers];
+        for (int32_t w = t->workers; w < workers_end(f->p, i); w++) {
+            const int slot = s->executors[o->workers[w]].slot;
+            f->at[w] = ++f->known[slot];
+            o->entries[o->begin[slot] + f->at[w] - 1] =
+                (struct static_entry){t->task, 0, t->workers, w == t->workers ? t->width : 0, t->spread};
+        }
+        f->slot[t->task] = s->executors[leader].slot;
+        f->place[t->task] = f->at[t->workers];
+        o->decisions = hash_u64(o->decisions, (uint64_t)t->task << 32 | (uint64_t)leader << 16 | (uint64_t)t->width);
+    }
+}
+
+/* Of `other` so many have to have ended, which is not known yet; `first`: what this entry waits for so far. */
+static void add_wait(struct filling *f, int32_t first, int32_t other, int32_t ended)
+{
+    struct static_wait *waits = f->o->waits;
+    if (ended <= f->known[other])
+        return;
+    if (f->waiting[other] < first)
+        f->waiting[other] = f->waits++;
+    waits[f->waiting[other]] = (struct static_wait){other, ended};
+    f->known[other] = ended;
+}
+
+static void add_waits(struct filling *f, int slot, const struct static_entry *e)
+{
+    const int32_t first = f->waits;
+    for (int32_t i = f->from_begin[e->task]; i < f->from_begin[e->task + 1]; i++)
+        if (f->slot[f->from[i]] != slot)
+            add_wait(f, first, f->slot[f->from[i]], f->place[f->from[i]]);
+    for (int32_t w = e->team + 1; f->s->policy->free_width && w < e->team + e->width; w++)
+        add_wait(f, first, f->s->executors[f->o->workers[w]].slot, f->at[w] - 1);
+}
+
+static void fill_waits(struct filling *f)
+{
+    struct static_order *o = f->o;
+    for (int slot = 0; slot < f->s->slots_count; slot++) {
+        for (int i = 0; i < f->s->slots_count; i++)
+            f->known[i] = 0, f->waiting[i] = -1;
+        for (int32_t e = o->begin[slot]; e < o->begin[slot + 1]; e++) {
+            o->entries[e].waits = f->waits;
+            if (o->entries[e].width)
+                add_waits(f, slot, &o->entries[e]);
+        }
+    }
+    o->entries[f->p->workers.count].waits = f->waits;
+}
+
+static graphi_status fill(struct schedule *s, const struct placement *p)
+{
+    const size_t count = (size_t)s->tasks->count, entries = p->workers.count;
+    struct static_order *o = schedule_alloc(s, 1, sizeof *o);
+    struct filling f = {.s = s, .p = p, .o = o};
+    int32_t *integers = mem_zalloc_array(2 * (count + (size_t)s->slots_count) + entries, sizeof *integers);
     graphi_status status =
-        integers && l.end && l.events.items && allocate(s, o)
-            ? edges_predecessors(s->tasks->count, s->tasks->edges_begin, s->tasks->edges, &l.from_begin, &l.from)
-            : fail_memory("static order", count * sizeof *o->entries);
+        o && integers && allocate(s, o, p)
+            ? edges_predecessors(s->tasks->count, s->tasks->edges_begin, s->tasks->edges, &f.from_begin, &f.from)
+            : fail_memory("static order", entries * sizeof *o->entries);
     if (!status) {
-        l.pending = integers;
-        l.started = l.pending + count + 1;
-        l.slot = l.started + count + 1;
-        int32_t *place = l.slot + count + 1;
-        l.running = place + count + 1;
-        list_all(&l);
-        fill_lists(&l, o, place);
-        fill_waits(&l, o, place);
+        f.slot = integers;
+        f.place = f.slot + count;
+        f.at = f.place + count;
+        f.known = f.at + entries;
+        f.waiting = f.known + s->slots_count;
+        fill_lists(&f);
+        fill_waits(&f);
         s->order = o;
-        mem_free(l.from_begin);
-        mem_free(l.from);
+        mem_free(f.from_begin);
+        mem_free(f.from);
     }
     mem_free(integers);
-    mem_free(l.end);
-    mem_free(l.events.items);
     return status;
 }
 
@@ -276,6 +175,11 @@ graphi_status schedule_decide(struct schedule *s)
 {
     if (s->setting.driver != GRAPHI_DRIVER_STATIC || s->order || s->tasks->count == 0)
         return GRAPHI_OK;
-    struct static_order *order = schedule_alloc(s, 1, sizeof *order);
-    return order ? decide(s, order) : fail_memory("static order", sizeof *order);
+    struct placement placement = {.full = false};
+    graphi_status status = place(s, &placement);
+    if (!status)
+        status = fill(s, &placement);
+    array_free(&placement.tasks);
+    array_free(&placement.workers);
+    return status;
 }

@@ -5,12 +5,15 @@
 #ifndef SCHEDULE_STATIC_ORDER_H
 #define SCHEDULE_STATIC_ORDER_H
 
+#include "base/array.h"
 #include "schedule/schedule.h"
 
 struct static_entry {
     int32_t task;
-    int32_t waits; /* its first; they end where those of the next entry begin */
-    int32_t width;
+    int32_t waits;  /* its first; they end where those of the next entry begin */
+    int32_t team;   /* where in `workers` those of its team begin, leader first, if its policy forms teams */
+    uint16_t width; /* 0: it takes part in what another one leads */
+    bool spread;
 };
 
 struct static_wait {
@@ -18,12 +21,31 @@ struct static_wait {
 };
 
 struct static_order {
-    int32_t *begin; /* one more than executors: where the list of each begins in `entries` */
-    struct static_entry *entries; /* one more than tasks */
+    int lists;      /* of executors; second hardware threads of cores have none */
+    int32_t *begin; /* one more than slots: where the list of each begins in `entries` */
+    struct static_entry *entries; /* one more than there are */
     struct static_wait *waits;
+    uint16_t *workers;
     int32_t *seen; /* a row for each executor: how far it has found the others */
     int row;
     uint64_t decisions; /* hash of (task, leader, width) in the order in which tasks start */
 };
+
+/* Who runs what, in the order in which tasks start. */
+struct placed {
+    int32_t task, workers; /* where in placement.workers those begin in whose lists it is, leader first */
+    uint16_t width;
+    bool spread;
+};
+struct placement {
+    ARRAY(struct placed) tasks;
+    ARRAY(uint16_t) workers;
+    bool full; /* no memory: it is not whole */
+};
+void placement_clear(struct placement *placement);
+void placement_add(struct placement *placement, int32_t task, struct seat seat, const uint16_t *workers, int count);
+
+/* static_list.c; MEMORY */
+graphi_status place_by_list(struct schedule *schedule, struct placement *placement);
 
 #endif

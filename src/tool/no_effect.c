@@ -29,7 +29,7 @@ void no_effect_note(const struct options *o, const graphi_setting *s, bool infer
         {"--driver dedicated", typed(o->driver, "dedicated"), s->driver == GRAPHI_DRIVER_DEDICATED,
          "has no scheduling step"},
         {"--driver static", typed(o->driver, "static"), s->driver == GRAPHI_DRIVER_STATIC,
-         s->backward_executors ? "forms teams beside --backward-executors" : "decides during an execution"},
+         s->backward_executors ? "changes teams beside --backward-executors" : "has no scheduling step"},
         {"--backward-executors", o->backward_executors != 0 && !infers, s->backward_executors != 0,
          "runs the backward pass as it does the forward one"},
         {"--depth", o->depth != 0, s->depth == o->depth,
