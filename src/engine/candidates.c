@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the profiler considers: the setting it starts from, the sequential engine, executors x width for the splits of
  * split.c and the widths of the graph, executors that join, few ones under a static driver, the malleable policy, then
- * depths, the dedicated driver, and
- * further policies when asked. Each is simulated over the measured curves when it is added, until the time is over; the
- * first three and the malleable ones are there whatever the time. From them the field of the race (race.h) is chosen:
- * the promising ones, those first that differ from a simpler one in shape or in predicted time. Usual number with all
- * policies: 28 on two cores, 116 on 64, 148 on 68; a simulation takes milliseconds. */
+ * depths, the dedicated driver, and further policies when asked. Each is simulated over the measured curves when it is
+ * added, until the time is over; the first three and the malleable ones are there whatever the time. From them the
+ * field of the race (race.h) is chosen: the promising ones, those first that differ from a simpler one in shape or in
+ * predicted time. Usual number with all policies: 28 on two cores, 116 on 64, 148 on 68; a simulation takes
+ * milliseconds. */
 #include "engine/tune.h"
 
 #include "base/clock.h"
