@@ -62,12 +62,12 @@ static bool executes_alike(const struct contender *list, int last)
 static graphi_status add(struct bench *bench, const struct network *n, struct contender *list, int *count,
                          graphi_setting setting)
 {
-    static const char *const drivers[] = {"", " dedicated", " combining"};
     char id[96];
     if (*count == MOST)
         return GRAPHI_OK;
-    snprintf(id, sizeof id, "%dx%d %s%s%s", setting.executors, setting.width, graphi_policy_name(setting.policy),
-             drivers[setting.driver], setting.join > 0 ? ", joining" : "");
+    const char *driver = setting.driver == GRAPHI_DRIVER_AUTO ? "" : graphi_driver_name(setting.driver);
+    snprintf(id, sizeof id, "%dx%d %s%s%s%s", setting.executors, setting.width, graphi_policy_name(setting.policy),
+             *driver ? " " : "", driver, setting.join > 0 ? ", joining" : "");
     struct contender *c = &list[*count];
     graphi_status status = contender_beside(bench, n, id, &setting, c > list ? list : NULL, c);
     if (!status && executes_alike(list, *count))
