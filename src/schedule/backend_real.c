@@ -61,7 +61,7 @@ graphi_status schedule_run(struct schedule *s, struct lease *lease, task_functio
     s->function = function;
     s->context = context;
     s->records = records;
-    s->timed = records || s->policy->timed;
+    s->timed = records || (s->policy->timed && body_of(s) != static_worker); /* lists ask no policy */
     s->hashing = records != NULL || s->log;
     s->send = send_real;
     s->began = s->timed ? clock_ns() : 0;
