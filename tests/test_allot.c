@@ -216,6 +216,60 @@ static void given_widths_obey_the_bound_and_are_checked(void **state)
     graphi_plan_destroy(plan);
 }
 
+/* Lists of a static driver, the default where operations are short, would be those of the first widths for good. */
+static void given_widths_are_each_heeded(void **state)
+{
+    enum { MOST = 64 };
+    graphi_machine *four;
+    graphi_graph *g;
+    graphi_plan *plan;
+    graphi_simulator *simulator;
+    int width[MOST];
+    double priority[MOST] = {0}, ms[2][2];
+    check_ok(graphi_machine_load("machines/e5-2650v4-x2.json", 4, &four));
+    check_ok(graphi_graph_create(&g));
+    const graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){64, 64});
+    graphi_value y = x;
+    for (int i = 0; i < 10; i++)
+        y = graphi_matmul(g, graphi_matmul(g, x, y, 0, 0), y, 0, 0);
+    graphi_output(g, "y", y);
+    check_ok(graphi_plan_create(g, four, NULL, &plan));
+    assert_in_range(plan->compiled->curves, 1, MOST);
+    for (int round = 0; round < 2; round++) {
+        check_ok(graphi_simulator_create(plan, NULL, &simulator));
+        for (int i = 0; i < 2; i++) {
+            const int w = i == round ? 1 : 2;
+            for (int c = 0; c < MOST; c++)
+                width[c] = w;
+            check_ok(graphi_simulator_run(simulator, width, priority, 5, &ms[round][w - 1]));
+        }
+        graphi_simulator_destroy(simulator);
+    }
+    assert_true(ms[0][0] != ms[0][1]);
+    assert_memory_equal(ms[0], ms[1], sizeof ms[0]);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+    graphi_machine_destroy(four);
+}
+
+/* A static driver would search in vain, since it repeats what it decided for the first widths. */
+static void a_static_driver_has_the_widths_searched(void **state)
+{
+    double predicted[2];
+    for (int i = 0; i < 2; i++) {
+        graphi_plan *plan = plan_for("lstm"), *changed;
+        graphi_setting setting = plan->setting;
+        setting.driver = i ? GRAPHI_DRIVER_STATIC : GRAPHI_DRIVER_COMBINING;
+        check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &changed));
+        assert_int_equal(changed->setting.driver, setting.driver);
+        assert_non_null(changed->allotment);
+        predicted[i] = changed->predicted_ns;
+        graphi_plan_destroy(changed);
+        graphi_plan_destroy(plan);
+    }
+    assert_true(predicted[0] == predicted[1]);
+}
+
 /* The search of single tasks could miss what moving whole classes finds: one width and one priority for each class,
  * drawn at random as often as the search simulates the graph, must not be shorter. */
 static void random_classes_are_not_shorter(void **state)
@@ -248,6 +302,8 @@ int main(void)
         cmocka_unit_test(searched_widths_are_shorter_and_above_both_bounds),
         cmocka_unit_test(the_search_repeats),
         cmocka_unit_test(given_widths_obey_the_bound_and_are_checked),
+        cmocka_unit_test(given_widths_are_each_heeded),
+        cmocka_unit_test(a_static_driver_has_the_widths_searched),
         cmocka_unit_test(random_classes_are_not_shorter),
         cmocka_unit_test(every_rule_runs_every_task_once),
         cmocka_unit_test(rules_look_at_what_ends_when),

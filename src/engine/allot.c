@@ -392,7 +392,7 @@ static void search(struct search *s)
     search_insert(s);
 }
 
-graphi_status allot_search(graphi_plan *plan)
+static graphi_status search_widths(graphi_plan *plan)
 {
     const graphi_setting *setting = &plan->setting;
     struct search s = {.plan = plan, .t = &plan->tasks, .workers = setting->executors * setting->width};
@@ -436,5 +436,16 @@ graphi_status allot_search(graphi_plan *plan)
         s.best = NULL;
     }
     close_search(&s);
+    return status;
+}
+
+/* A static driver decides once what it repeats, and a search changes that from one execution to the next. */
+graphi_status allot_search(graphi_plan *plan)
+{
+    const graphi_driver driver = plan->setting.driver;
+    if (driver == GRAPHI_DRIVER_STATIC)
+        plan->setting.driver = GRAPHI_DRIVER_COMBINING;
+    const graphi_status status = search_widths(plan);
+    plan->setting.driver = driver;
     return status;
 }

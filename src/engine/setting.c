@@ -310,6 +310,7 @@ static graphi_status complete(graphi_plan *plan, struct predictor *p)
     choose_driver(plan, asked.driver);
     const char *light = asked.light != 1        ? ""
                         : used >= cores         ? " (no core is left for a light one)"
+                        : s->driver == GRAPHI_DRIVER_STATIC ? " (a static driver has no light one)"
                         : !setting_has_rings(s) ? " (the policy has no light one)"
                                                 : "";
     const char *join = asked.join != 1 ? ""

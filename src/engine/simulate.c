@@ -153,9 +153,12 @@ struct graphi_simulator {
 
 static graphi_status prepare(graphi_simulator *s, const graphi_plan *plan, const graphi_machine *machine)
 {
-    /* a policy without a search of its own until the plan is made */
-    graphi_setting setting = {
-        .policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = machine->cores, .width = 1, .light = -1};
+    /* a policy without a search of its own until the plan is made, and a driver that decides each time anew */
+    graphi_setting setting = {.policy = GRAPHI_POLICY_CRITICAL_PATH,
+                              .driver = GRAPHI_DRIVER_COMBINING,
+                              .executors = machine->cores,
+                              .width = 1,
+                              .light = -1};
     size_t classes = (size_t)plan->compiled->curves + 1;
     struct cost_curve *curves = mem_zalloc_array(classes, sizeof *curves);
     if (!curves)

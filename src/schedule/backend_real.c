@@ -77,9 +77,10 @@ graphi_status schedule_run(struct schedule *s, struct lease *lease, task_functio
     else
         enter(s, 0);
     lease_wait(lease);
-    if (body_of(s) == static_worker)
+    const graphi_status status = outcome(s);
+    if (body_of(s) == static_worker && !status)
         static_note(s);
     s->siblings = siblings;
     s->lease = NULL;
-    return outcome(s);
+    return status;
 }

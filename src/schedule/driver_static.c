@@ -79,9 +79,9 @@ void static_worker(void *context, int worker)
 {
     struct schedule *s = context;
     struct executor *x = &s->executors[worker];
-    if (s->slots[x->slot].first == worker && worker < s->workers) {
+    if (s->slots[x->slot].first == worker) {
         run_list(s, x);
-        if (atomic_fetch_add_explicit(&s->completions, 1, memory_order_relaxed) + 1 == (unsigned)s->order->lists)
+        if (atomic_fetch_add_explicit(&s->completions, 1, memory_order_relaxed) + 1 == (unsigned)s->slots_count)
             atomic_store_explicit(&s->finished, 1, memory_order_release); /* pairs with executor_follow() */
     }
     executor_follow(s, x);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Creation of a schedule: a setting with nothing left open, the slots (executors), and all memory that its executions
  * will use; nothing is allocated afterwards. One schedule serves one run; its size is tens of bytes a task and 2 KB a
- * worker. */
+ * worker; under a static driver, as much again for each member of a task's team. */
 #include "schedule/scheduler.h"
 
 #include "base/memory.h"

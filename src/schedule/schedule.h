@@ -171,7 +171,8 @@ typedef double (*task_duration)(void *context, int32_t task, struct seat seat, c
 graphi_status schedule_simulate(struct schedule *schedule, task_duration duration, void *context,
                                 struct task_record *records, struct simulation *out);
 
-/* Static driver: decides all in advance, once, before the first execution. Of other drivers nothing. MEMORY. */
+/* Static driver: decides all in advance, once, before the first execution; what the tasks are, cost and were allotted
+ * stays as it is from then on. Of other drivers nothing. One thread. MEMORY. */
 graphi_status schedule_decide(struct schedule *schedule);
 
 #endif

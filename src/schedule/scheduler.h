@@ -70,7 +70,7 @@ struct schedule {
     int32_t *roots;
     int roots_count;
     void *policy_data;
-    void *raw[32]; /* every allocation, for destroy */
+    void *raw[48]; /* every allocation, for destroy */
     int raw_count;
 
     /* crosses threads */

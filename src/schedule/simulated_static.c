@@ -17,7 +17,7 @@ struct listener {
     int waiting, other; /* the first that waits for this one; the next that waits for whom this one waits; < 0: none */
 };
 
-struct listing {
+struct listeners {
     struct listener *slots;
     double *end; /* of an entry */
 };
@@ -25,7 +25,7 @@ struct listing {
 /* The first list that is not far enough for the slot's next task; NULL: there is none, and *at is when all is known. */
 static const struct static_wait *unmet(const struct world *w, int slot, double *at)
 {
-    const struct listing *own = w->own;
+    const struct listeners *own = w->own;
     const struct static_order *o = w->schedule->order;
     const struct static_entry *e = &o->entries[own->slots[slot].next];
     *at = w->now;
@@ -40,7 +40,7 @@ static const struct static_wait *unmet(const struct world *w, int slot, double *
 /* What its next task waits for; starts it, where that is known already. */
 static void listen(struct world *w, int slot)
 {
-    struct listing *own = w->own;
+    struct listeners *own = w->own;
     struct listener *x = &own->slots[slot];
     const struct static_order *o = w->schedule->order;
     const int worker = w->schedule->slots[slot].first;
@@ -62,7 +62,7 @@ static void listen(struct world *w, int slot)
 static bool start_own(struct world *w, int worker)
 {
     struct schedule *s = w->schedule;
-    struct listing *own = w->own;
+    struct listeners *own = w->own;
     struct listener *x = &own->slots[s->executors[worker].slot];
     if (!x->heard || x->at > w->now)
         return false;
@@ -76,7 +76,7 @@ static bool start_own(struct world *w, int worker)
 /* The slot's list is farther by one. */
 static void tell(struct world *w, int slot)
 {
-    struct listing *own = w->own;
+    struct listeners *own = w->own;
     int waiting = own->slots[slot].waiting;
     own->slots[slot].waiting = -1;
     listen(w, slot);
@@ -91,7 +91,7 @@ static void ended(struct world *w, int worker, int32_t task)
 {
     (void)task;
     const struct schedule *s = w->schedule;
-    struct listing *own = w->own;
+    struct listeners *own = w->own;
     const struct static_entry *e = &s->order->entries[own->slots[s->executors[worker].slot].next];
     const uint16_t *workers = s->order->workers + e->team;
     const int lists = s->policy->free_width ? e->width : 1;
@@ -116,7 +116,7 @@ graphi_status simulate_static(struct schedule *s, task_duration duration, void *
     if (!s->order)
         return GRAPHI_OK; /* no tasks */
     const size_t slots = (size_t)s->slots_count;
-    struct listing own = {.slots = mem_zalloc_array(slots, sizeof *own.slots),
+    struct listeners own = {.slots = mem_zalloc_array(slots, sizeof *own.slots),
                           .end = mem_zalloc_array((size_t)s->order->begin[slots], sizeof *own.end)};
     graphi_status status = GRAPHI_OK;
     if (!own.slots || !own.end) {
@@ -125,7 +125,8 @@ graphi_status simulate_static(struct schedule *s, task_duration duration, void *
         for (size_t i = 0; i < slots; i++)
             own.slots[i] = (struct listener){.next = s->order->begin[i], .waiting = -1, .other = -1};
         status = world_play(s, duration, context, &playing, &own, 0, out);
-        static_note(s);
+        if (!status)
+            static_note(s);
     }
     mem_free(own.slots);
     mem_free(own.end);

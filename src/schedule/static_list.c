@@ -16,7 +16,7 @@
 
 #include <math.h>
 
-enum { EVENT_ENDS, EVENT_ARRIVES };
+enum { LIST_ENDS, LIST_ARRIVES };
 enum { LOOKS = 16 }; /* ready tasks that are weighed for an executor, at most */
 
 static const double ENTRY_NS = 30; /* what an entry costs beside its task */
@@ -96,7 +96,7 @@ static void start(struct listing *l, int slot, int32_t task)
     l->slot[task] = slot;
     l->running[slot] = task;
     l->end[task] = l->now + ENTRY_NS + message + l->s->cost[task];
-    event_add(&l->events, l->end[task], EVENT_ENDS, slot);
+    event_add(&l->events, l->end[task], LIST_ENDS, slot);
 }
 
 /* Who has just ended something comes first: its results are there. What a stranger cannot have another one cannot have,
@@ -120,7 +120,7 @@ static void start_idle(struct listing *l, int first)
         }
     }
     if (who >= 0)
-        event_add(&l->events, soonest, EVENT_ARRIVES, who);
+        event_add(&l->events, soonest, LIST_ARRIVES, who);
 }
 
 static void ends(struct listing *l, int slot)
@@ -155,7 +155,7 @@ static double list(struct listing *l, int slots)
     while (l->events.count) {
         const struct event event = event_take(&l->events);
         l->now = event.time;
-        if (event_kind(&event) == EVENT_ENDS)
+        if (event_kind(&event) == LIST_ENDS)
             ends(l, event.worker);
         start_idle(l, event.worker);
     }

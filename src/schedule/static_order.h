@@ -21,7 +21,6 @@ struct static_wait {
 };
 
 struct static_order {
-    int lists;      /* of executors; second hardware threads of cores have none */
     int32_t *begin; /* one more than slots: where the list of each begins in `entries` */
     struct static_entry *entries; /* one more than there are */
     struct static_wait *waits;

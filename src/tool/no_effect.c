@@ -33,7 +33,9 @@ void no_effect_note(const struct options *o, const graphi_setting *s, bool infer
         {"--backward-executors", o->backward_executors != 0 && !infers, s->backward_executors != 0,
          "runs the backward pass as it does the forward one"},
         {"--depth", o->depth != 0, s->depth == o->depth,
-         s->backward_executors ? "has no buffers beside --backward-executors" : "has no buffers of executors"},
+         s->backward_executors                  ? "has no buffers beside --backward-executors"
+         : s->driver == GRAPHI_DRIVER_STATIC ? "has no buffers under the static driver"
+                                                : "has no buffers of executors"},
         {"--candidates", o->candidates != 0, weighs_widths(s->policy), "weighs no widths; s123 and s1234 do"},
         {"--tolerance", o->tolerance_given, weighs_widths(s->policy), "weighs no widths; s123 and s1234 do"},
         {"--keep-uniform", o->keep_uniform != NULL, policy_is_strategy(s->policy),
