@@ -97,6 +97,20 @@ static void members_wait_on_their_own_lanes(void **state)
                                        {.busy = 60, .team = 40, .scheduling = 10, .operations = 1}});
 }
 
+/* What a member does while others of its team still work, under a static driver, would be waiting for them. */
+static void members_that_go_on_wait_until_then(void **state)
+{
+    const int64_t worked[] = {100, 40};
+    const struct timeline_event event[] = {
+        {.leader = 0, .width = 2, .worked_ns = worked, .ready_ns = 0, .start_ns = 0, .end_ns = 100},
+        {.leader = 1, .width = 1, .ready_ns = 0, .start_ns = 50, .end_ns = 150},
+    };
+    const struct timeline timeline = {.lanes = 2, .count = 2, .events = event};
+    sums_are(&timeline, 150,
+             (const struct expected[]){{.busy = 100, .starved = 50, .operations = 1},
+                                       {.busy = 40 + 100, .team = 10, .operations = 1}});
+}
+
 /* Without it lanes had numbers alone, and which of them were one executor had to be counted. */
 static void lanes_have_their_executors_names(void **state)
 {
@@ -403,6 +417,7 @@ int main(void)
         cmocka_unit_test(what_waits_in_another_ring_is_scheduling),
         cmocka_unit_test(one_operation_can_occupy_one_lane),
         cmocka_unit_test(members_wait_on_their_own_lanes),
+        cmocka_unit_test(members_that_go_on_wait_until_then),
         cmocka_unit_test(lanes_have_their_executors_names),
         cmocka_unit_test(critical_path_follows_the_last_input),
         cmocka_unit_test(late_shares_are_told),

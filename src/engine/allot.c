@@ -442,10 +442,13 @@ static graphi_status search_widths(graphi_plan *plan)
 /* A static driver decides once what it repeats, and a search changes that from one execution to the next. */
 graphi_status allot_search(graphi_plan *plan)
 {
-    const graphi_driver driver = plan->setting.driver;
-    if (driver == GRAPHI_DRIVER_STATIC)
-        plan->setting.driver = GRAPHI_DRIVER_COMBINING;
-    const graphi_status status = search_widths(plan);
-    plan->setting.driver = driver;
+    struct simulation repeated;
+    if (plan->setting.driver != GRAPHI_DRIVER_STATIC)
+        return search_widths(plan);
+    plan->setting.driver = GRAPHI_DRIVER_COMBINING;
+    graphi_status status = search_widths(plan);
+    plan->setting.driver = GRAPHI_DRIVER_STATIC;
+    if (!status && plan->allotment && (status = plan_simulate(plan, NULL, &repeated)) == GRAPHI_OK)
+        plan->predicted_ns = repeated.makespan_ns;
     return status;
 }

@@ -40,6 +40,7 @@ struct sums {
     const struct timeline *timeline;
     struct timeline_lane *lane;
     int64_t *until; /* by lane: end of what it ran so far */
+    int64_t *team;  /* by lane: of what it ran last, charged as waiting for its team */
     const struct timeline_event **order;
     struct moment *moment;
     size_t moments;
@@ -59,6 +60,17 @@ static void add_span(struct sums *s, int64_t from, int64_t to, struct moment wha
     s->moment[s->moments++] = (struct moment){to, -what.ready, -what.idle, what.lane};
 }
 
+/* Under a static driver a member goes on while others of its team still work: it waited until then at most. */
+static void leave_team(struct sums *s, int lane, int64_t time)
+{
+    const int64_t early = s->until[lane] - time, most = s->team[lane], back = early < most ? early : most;
+    if (back <= 0)
+        return;
+    s->lane[lane].team_ns -= back;
+    s->team[lane] -= back;
+    s->until[lane] -= back;
+}
+
 static void add_event(struct sums *s, const struct timeline_event *e)
 {
     add_span(s, e->ready_ns, e->start_ns, (struct moment){.ready = e->width, .lane = -1});
@@ -67,10 +79,12 @@ static void add_event(struct sums *s, const struct timeline_event *e)
         if (m >= s->timeline->lanes)
             continue;
         struct timeline_lane *lane = &s->lane[m];
+        leave_team(s, m, e->start_ns);
         int64_t from = e->start_ns > s->until[m] ? e->start_ns : s->until[m];
         int64_t took = e->end_ns > from ? e->end_ns - from : 0, waited = timeline_waited(e, i);
         add_span(s, s->until[m], from, (struct moment){.idle = 1, .lane = m});
-        lane->team_ns += waited < took ? waited : took;
+        s->team[m] = waited < took ? waited : took;
+        lane->team_ns += s->team[m];
         lane->busy_ns += waited < took ? took - waited : 0;
         lane->operations += i == 0 && !e->joined;
         s->until[m] = from + took;
@@ -130,15 +144,17 @@ graphi_status timeline_sum(const struct timeline *timeline, struct timeline_lane
     struct sums s = {.timeline = timeline,
                      .lane = mem_zalloc_array(lanes, sizeof *s.lane),
                      .until = mem_zalloc_array(lanes, sizeof *s.until),
+                     .team = mem_zalloc_array(lanes, sizeof *s.team),
                      .order = mem_zalloc_array(count, sizeof *s.order),
                      .moment = mem_zalloc_array(2 * spans, sizeof *s.moment)};
-    bool enough = s.lane && s.until && s.order && s.moment;
+    bool enough = s.lane && s.until && s.team && s.order && s.moment;
     if (enough)
         sum_up(&s, totals);
     if (enough && out)
         memcpy(out, s.lane, lanes * sizeof *out);
     mem_free(s.lane);
     mem_free(s.until);
+    mem_free(s.team);
     mem_free(s.order);
     mem_free(s.moment);
     return enough ? GRAPHI_OK : fail_memory("timeline", 2 * spans * sizeof *s.moment);
