@@ -185,7 +185,7 @@ static void choose_driver(graphi_plan *plan, graphi_driver asked)
 {
     graphi_setting *s = &plan->setting;
     const bool open = asked == GRAPHI_DRIVER_AUTO && s->driver == GRAPHI_DRIVER_COMBINING;
-    if (open && s->executors > 1 && s->executors < FEW_EXECUTORS && s->join != 1 && s->light != 1 &&
+    if (open && s->executors > 1 && s->executors < FEW_EXECUTORS && s->join != 1 && s->light != 1 && s->depth <= 1 &&
         setting_orders_alone(s) && mean_ns(plan) < SHORT_NS)
         s->driver = GRAPHI_DRIVER_STATIC;
 }
