@@ -161,7 +161,7 @@ struct simulation {
     double makespan_ns, busy_ns, scheduling_ns, mean_corunning;
     /* Real time: the steps, which take completions and place what is ready; from a sample of them. */
     double deciding_ns;
-    uint64_t decisions; /* hash of (task, leader, width) in order of dispatch */
+    uint64_t decisions; /* hash of (task, leader, width) in order of dispatch; static driver: of starts */
 };
 
 /* The same in virtual time. duration(context, task, team, co-running) gives ns; NULL: curve_ns. records as above, in

@@ -23,7 +23,7 @@ struct executor {
     int32_t inline_first, inline_last;  /* tiny tasks it made ready and will run; < 0: none */
     uint16_t index, slot, looked; /* looked: at whom, for a task to join */
     bool joins;                   /* while it idles: those that lead others, or are led, are waited for */
-    const uint16_t *members; /* workers of its team, itself first; told by the step before the assignment */
+    const uint16_t *members; /* workers of its team, itself first; told by the step, or of its list */
     uint16_t *row;           /* free width: where those that are not in schedule.every are listed */
     struct team team;
     _Alignas(128) atomic_int ended; /* static driver: of its list */
