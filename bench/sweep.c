@@ -14,7 +14,7 @@ enum { ALL_SPLITS = 8 }; /* beyond so many cores: powers of two and even splits 
 static const struct {
     const char *size;
     double tune, seconds;
-} usual[] = {{"small", 3, 4}, {"medium", 12, 20}, {"large", 40, 60}};
+} usual[] = {{"small", 10, 30}, {"medium", 12, 20}, {"large", 40, 60}};
 
 struct sweep {
     struct bench *bench;
