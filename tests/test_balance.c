@@ -65,6 +65,26 @@ static double take_written(const struct conv_spec *spec, struct kernel_array out
     return work;
 }
 
+/* Marks words of the workspace that are scratch and no part of a sum: of all shares of the first phase, done by one
+ * thread, several write them or, where they are another thread's, none. Returns how many others there are. */
+static int64_t mark_scratch(const struct kernel *kernel, struct kernel_call call, int64_t words, uint32_t *seen)
+{
+    uint32_t *workspace = call.workspace;
+    int *writers = mem_zalloc(sizeof *writers * (size_t)(words + 1));
+    call.thread = 0;
+    for (int share = 0; share < kernel->shares[0]; share++) {
+        memset(workspace, 0xff, kernel->workspace);
+        assert_int_equal(kernel->run(&call, 0, share), GRAPHI_OK);
+        for (int64_t i = 0; i < words; i++)
+            writers[i] += workspace[i] != UNWRITTEN;
+    }
+    int64_t sums = 0;
+    for (int64_t i = 0; i < words; i++)
+        sums += !(seen[i] = writers[i] != 1);
+    mem_free(writers);
+    return sums;
+}
+
 /* What the busiest of the threads has of a phase's work, over the mean. */
 static double busiest(const struct kernel *kernel, const struct conv_spec *spec, const struct kernel_array *in,
                       struct kernel_array out, int64_t count, int phase)
@@ -75,6 +95,8 @@ static double busiest(const struct kernel *kernel, const struct conv_spec *spec,
     struct kernel_call call = {.in = in, .out = &out, .params = kernel->params, .workspace = workspace,
                                .width = threads};
     double most = 0, all = 0;
+    const bool weights = spec->direction == CONV_BACKWARD_WEIGHTS;
+    const int64_t sums = weights ? mark_scratch(kernel, call, room, seen + count) : 0;
     memset(workspace, 0xff, kernel->workspace);
     memset(out.data, 0xff, (size_t)count * 4);
     for (int p = 0; p <= phase; p++)
@@ -85,9 +107,9 @@ static double busiest(const struct kernel *kernel, const struct conv_spec *spec,
             for (int64_t share = begin; share < end; share++)
                 assert_int_equal(kernel->run(&call, p, (int)share), GRAPHI_OK);
             double work = take_written(spec, out, count, seen);
-            for (int64_t i = 0; i < room && spec->direction == CONV_BACKWARD_WEIGHTS; i++) {
+            for (int64_t i = 0; i < room && weights; i++) {
                 if (workspace[i] != UNWRITTEN && !seen[count + i])
-                    work += images_behind(spec, room / count, count, i);
+                    work += images_behind(spec, sums / count, count, i);
                 seen[count + i] |= workspace[i] != UNWRITTEN;
             }
             if (p == phase) {
@@ -224,6 +246,31 @@ static void weights_of_many_tiles(void **state)
     }
 }
 
+/* A share of Winograd's forward convolution has whole blocks of tiles, an even number of shares and at most 64. */
+static void many_blocks_are_many_shares(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, side, c;
+        int shares;
+    } cases[] = {{1, 36, 32, 2},   {5, 16, 32, 2},   {32, 12, 32, 6},   {32, 24, 32, 24},
+                 {32, 28, 32, 34}, {32, 48, 32, 48}, {32, 96, 32, 64}, {32, 48, 384, 64}};
+    if (isa_detect() < ISA_AVX2)
+        skip();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct conv_spec spec = {.shape = square_conv(cases[i].n, cases[i].side, cases[i].c, 32, 3),
+                                 .direction = CONV_FORWARD, .algorithm = CONV_WINOGRAD};
+        struct kernel kernel;
+        assert_int_equal(conv_shape_finish(&spec.shape, "test"), GRAPHI_OK);
+        assert_int_equal(conv_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
+        const int shares = kernel.shares[kernel.phases - 1];
+        if (shares != cases[i].shares)
+            fail_msg("%lld images of side %lld, %lld channels: found %d shares, expected %d", (long long)cases[i].n,
+                     (long long)cases[i].side, (long long)cases[i].c, shares, cases[i].shares);
+        kernel_fini(&kernel);
+    }
+}
+
 /* Two threads write as much of the first result, within a twentieth. Frees the kernel. */
 static void check_halves(struct kernel *kernel, const struct kernel_array *in, const struct kernel_array *out,
                          int64_t count)
@@ -316,7 +363,7 @@ int main(void)
         cmocka_unit_test(weights_in_tiles),
         cmocka_unit_test(tiles_have_rows),
         cmocka_unit_test(weights_in_blocks),
-        cmocka_unit_test(weights_of_many_tiles),
+        cmocka_unit_test(weights_of_many_tiles), cmocka_unit_test(many_blocks_are_many_shares),
         cmocka_unit_test(few_shares_are_even),
         cmocka_unit_test(odd_pieces_of_channels),
     };
