@@ -443,8 +443,9 @@ static void shares_suit_the_work(void **state)
     static const struct {
         int64_t m, n, k;
         int least, most;
-    } cases[] = {{64, 512, 512, 4, 64},      {64, 128, 128, 1, 4}, {512, 512, 2560, 16, 16}, {1024, 1024, 2560, 16, 16},
-                 {4096, 4096, 4096, 16, 64}, {1, 64, 64, 1, 1},    {25088, 64, 64, 16, 64}};
+    } cases[] = {{64, 512, 512, 4, 64},      {64, 128, 128, 1, 4}, {512, 512, 2560, 32, 32}, {1024, 1024, 2560, 64, 64},
+                 {4096, 4096, 4096, 16, 64}, {1, 64, 64, 1, 1},    {25088, 64, 64, 16, 64},
+                 {700, 650, 10000, 64, 64}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct gemm_spec spec = {.m = cases[i].m, .n = cases[i].n, .pairs = 1, .k = &cases[i].k,
                                  .lda = &cases[i].k, .ldb = &cases[i].n, .ldc = cases[i].n};
@@ -458,6 +459,44 @@ static void shares_suit_the_work(void **state)
 /* A long sum, run with the number of threads known: whoever has several shares does them together, as long rows of tall
  * tiles, with the first of them, and the bits are the same. Without it each tile would fetch its operands again; were
  * it done for all numbers of threads, some would have twice the work of others. */
+static void shares_together(enum isa isa, int64_t m, int64_t n, int64_t k, int shares)
+{
+    const size_t bytes = sizeof(float) * (size_t)(m * n);
+    struct guarded a = guarded_random(k * m, false), b = guarded_random(k * n, false);
+    float *one = mem_alloc(bytes), *other = mem_alloc(bytes);
+    struct gemm_spec spec = {.m = m, .n = n, .pairs = 1, .trans_a = true, .k = &k, .lda = &m, .ldb = &n, .ldc = n,
+                             .threads = 2};
+    struct kernel kernel, many;
+    assert_int_equal(gemm_bind(&spec, isa, &kernel), GRAPHI_OK);
+    assert_int_equal(kernel.shares[0], shares);
+    assert_true((kernel.workspace > 0) == (isa < ISA_AVX512 && m > 192)); /* copies of A */
+    spec.threads = 64;
+    assert_int_equal(gemm_bind(&spec, isa, &many), GRAPHI_OK);
+    assert_true(many.workspace <= bytes); /* of many threads they were more than the result */
+    kernel_fini(&many);
+    struct guarded workspace = guarded_new(kernel.workspace, false);
+    struct kernel_array in[] = {{a.data, k}, {b.data, k}}, out = {one, m};
+    struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .workspace = workspace.data};
+    assert_int_equal(kernel_run_serial(&kernel, &call), GRAPHI_OK);
+    out.data = other;
+    for (int width = 1; width <= 64; width += 1 + width / 6) {
+        call.width = width;
+        memset(other, 0, bytes);
+        for (int share = 0; share < kernel.shares[0]; share++) {
+            assert_int_equal(kernel.run(&call, 0, share), GRAPHI_OK);
+            if (share == 0) /* all of it, or at most as much as a thread has */
+                assert_true((memcmp(one, other, bytes) == 0) == (width == 1));
+        }
+        assert_memory_equal(one, other, bytes);
+    }
+    kernel_fini(&kernel);
+    guarded_free(&a);
+    guarded_free(&b);
+    guarded_free(&workspace);
+    mem_free(one);
+    mem_free(other);
+}
+
 static void few_threads_take_shares_together(void **state)
 {
     (void)state;
@@ -465,45 +504,10 @@ static void few_threads_take_shares_together(void **state)
         int64_t m, n, k;
         int shares;
     } cases[] = {
-        {512, 512, 1300, 16}, {128, 128, 1300, 8}, {200, 130, 1700, 16}, {64, 64, 3000, 4}, {80, 1100, 1300, 16}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const int64_t m = cases[i].m, n = cases[i].n, k = cases[i].k;
-        const size_t bytes = sizeof(float) * (size_t)(m * n);
-        struct guarded a = guarded_random(k * m, false), b = guarded_random(k * n, false);
-        float *one = mem_alloc(bytes), *other = mem_alloc(bytes);
-        struct gemm_spec spec = {.m = m, .n = n, .pairs = 1, .trans_a = true, .k = &k, .lda = &m, .ldb = &n, .ldc = n,
-                                 .threads = 2};
-        struct kernel kernel;
-        assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
-        assert_int_equal(kernel.shares[0], cases[i].shares);
-        assert_true((kernel.workspace > 0) == (isa_detect() < ISA_AVX512 && m > 192)); /* copies of A */
-        spec.threads = 64;
-        struct kernel many;
-        assert_int_equal(gemm_bind(&spec, isa_detect(), &many), GRAPHI_OK);
-        assert_true(many.workspace <= bytes); /* of many threads they were more than the result */
-        kernel_fini(&many);
-        struct guarded workspace = guarded_new(kernel.workspace, false);
-        struct kernel_array in[] = {{a.data, k}, {b.data, k}}, out = {one, m};
-        struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .workspace = workspace.data};
-        assert_int_equal(kernel_run_serial(&kernel, &call), GRAPHI_OK);
-        out.data = other;
-        for (int width = 1; width <= 16; width++) {
-            call.width = width;
-            memset(other, 0, bytes);
-            for (int share = 0; share < kernel.shares[0]; share++) {
-                assert_int_equal(kernel.run(&call, 0, share), GRAPHI_OK);
-                if (share == 0) /* all of it, or at most as much as a thread has */
-                    assert_true((memcmp(one, other, bytes) == 0) == (width == 1));
-            }
-            assert_memory_equal(one, other, bytes);
-        }
-        kernel_fini(&kernel);
-        guarded_free(&a);
-        guarded_free(&b);
-        guarded_free(&workspace);
-        mem_free(one);
-        mem_free(other);
-    }
+        {512, 512, 1300, 32}, {128, 128, 1300, 8}, {200, 130, 1700, 16}, {64, 64, 3000, 4}, {80, 1100, 1300, 16}};
+    for (enum isa isa = least(ISA_AVX2, isa_detect()); isa <= isa_detect(); isa++)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+            shares_together(isa, cases[i].m, cases[i].n, cases[i].k, cases[i].shares);
 }
 
 /* What a batch repeats must be counted, rounded and packed once: the workspace would otherwise grow with the batch, and

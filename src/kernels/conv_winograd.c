@@ -34,7 +34,6 @@ enum {
     BLOCK_BYTES = 384 << 10, /* points of the inputs of a block */
     BLOCK_MIN = 12,
     BLOCK_MAX = 48,
-    MOST_SHARES = 16,
     STRIP = 32, /* pixels of one row transformed back at a time */
     COLUMN_TILES = 64, /* up to so many a share has columns of all tiles */
     LINE = 16,         /* columns that are not divided */
@@ -272,12 +271,13 @@ static void size_up(struct winograd *g, int threads)
     g->width = panel_width(g->result_c);
     g->panels = panel_count(g->result_c);
     int64_t tiles = s->n * g->tiles_y * g->tiles_x;
-    g->weight_shares = (int)least(g->packing.units, MOST_SHARES);
+    g->weight_shares = clamp_shares(g->packing.units);
     int64_t block = BLOCK_BYTES / (g->points * 4 * g->depth) / 6 * 6; /* whole rows of the micro-kernel */
     block = block < BLOCK_MIN ? BLOCK_MIN : least(block, BLOCK_MAX);
-    g->shares = (int)least(divide_up(tiles, block), MOST_SHARES);
-    g->shares = g->shares < 1 ? 1 : g->shares > 1 ? (g->shares + 1) / 2 * 2 : 1; /* even, for two threads */
-    int64_t each = divide_up(divide_up(tiles, g->shares), block); /* blocks of a share, as even as can be */
+    int64_t each = most(divide_up(divide_up(tiles, block), SHARES_MAX), 1); /* blocks of a share */
+    g->shares = clamp_shares(divide_up(tiles, each * block));
+    g->shares += g->shares > 1 ? g->shares % 2 : 0; /* even, for two threads; then blocks as even as can be */
+    each = divide_up(divide_up(tiles, g->shares), block);
     g->block = tiles ? divide_up(divide_up(tiles, g->shares), each) : 1;
     g->plane_in = round_up(g->block * g->depth, 16) + CONV_PLANE_PAD;
     g->plane_out = round_up(g->block * g->width, 16) + CONV_PLANE_PAD;
@@ -292,7 +292,7 @@ static void size_up_columns(struct winograd *g, int64_t tiles, int threads)
 {
     const int64_t lines = divide_up(g->result_c, LINE), most = PANEL_MAX / LINE / 2;
     g->shares = (int)least(2 * divide_up(lines, 2 * most), lines);
-    g->weight_shares = (int)least(tiles, MOST_SHARES);
+    g->weight_shares = clamp_shares(tiles);
     g->block = divide_up(tiles, divide_up(tiles, BLOCK_MAX));
     const int64_t width = LINE * divide_up(lines, g->shares);
     g->plane_in = round_up(tiles * g->depth, 16) + CONV_PLANE_PAD;

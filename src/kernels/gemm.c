@@ -19,7 +19,7 @@
 enum {
     TILE_ROWS_MIN = 16,
     WEIGHT_ROWS = 128, /* of a weight gradient's tiles, see weight_rows */
-    TURN_SHARES = 16,  /* so many shares at most where tiles take turns: longer rows */
+    TURN_SHARES = 16,  /* a multiple of it where tiles take turns: fewer threads do several as one, of longer rows */
     TRANS_BYTES = 320 << 10, /* of a piece of a transposed A and of B, which stays in a level-2 cache of 1 MB beside the
                               * next one; half of it where A meets one panel, and is asked for in little time */
     NEAR_ROWS = 192,         /* of more rows a transposed A is copied before AVX-512 */
@@ -43,7 +43,8 @@ static int64_t choose_tile_rows(const struct gemm *g)
     while (rows > TILE_ROWS_MIN) {
         int64_t tiles = divide_up(g->spec.m, rows) * g->panels * g->batch.count;
         double half = (double)rows * (double)g->width * (double)g->depth;
-        if (!((tiles < 16 && half >= 4e6) || (tiles < 8 && half >= 1e6) || (tiles < 2 && half >= 0.25e6)))
+        if (!((tiles < 64 && half >= 32e6) || (tiles < 16 && half >= 4e6) || (tiles < 8 && half >= 1e6) ||
+              (tiles < 2 && half >= 0.25e6)))
             break;
         rows = divide_up(rows, 2);
     }
@@ -146,7 +147,7 @@ static void cut(struct gemm *g, enum isa isa)
     g->pack_units = g->pack_b && !g->pack_late ? g->batch.b.copies * g->pair_count * g->panels : 0;
     g->prepare_shares = clamp_shares(g->convert_units + g->pack_units);
     int64_t tiles = g->batch.count * divide_up(s->m, g->tile_rows) * g->panels;
-    g->multiply_shares = clamp_shares(g->turns && tiles > TURN_SHARES ? TURN_SHARES : tiles);
+    g->multiply_shares = clamp_shares(g->turns && tiles > TURN_SHARES ? tiles - tiles % TURN_SHARES : tiles);
     g->slots = share_slots(g->multiply_shares, s->threads);
     const int64_t step_bytes = 4 * gemm_near_stride(g->most_rows), copies = 2 * (int64_t)g->slots;
     const int64_t fit = most(4 * s->m * s->n, NEAR_BYTES) / (copies * step_bytes);
