@@ -54,6 +54,7 @@ graphi_status pass_reduce(graphi_graph *graph, const struct pass_options *option
 graphi_status pass_tables(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_merge(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_batch(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_stages(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_epilogue(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_bands(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_recompute(graphi_graph *graph, const struct pass_options *options);
