@@ -31,7 +31,9 @@ graphi_status kernels_time(struct bench *bench, const graphi_graph *graph, const
     graphi_status status = job_plan_options(&bench->options, &asked);
     if (status != GRAPHI_OK)
         return status;
-    options.setting = (graphi_setting){.policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = 1, .width = threads};
+    /* One thread takes no lease, which would count as the time of short operations. */
+    options.setting = (graphi_setting){.policy = threads > 1 ? GRAPHI_POLICY_CRITICAL_PATH : GRAPHI_POLICY_SEQUENTIAL,
+                                       .executors = 1, .width = threads};
     options.isa = asked.isa;
     if (options.precision == GRAPHI_F32)
         options.precision = asked.precision;
