@@ -271,6 +271,24 @@ static void many_blocks_are_many_shares(void **state)
     }
 }
 
+/* Parts for the threads of a large machine cost a sum each: only of many pixels, of small windows, of several images. */
+static void long_sums_have_many_parts(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, side, tiles, count;
+        int parts;
+    } cases[] = {{32, 96, 2, 18816, 32},  {32, 96, 4, 18816, 16},  {32, 96, 16, 18816, 4}, {32, 96, 64, 18816, 1},
+                 {32, 96, 2, 110592, 8},  {32, 35, 2, 18816, 8},   {64, 48, 1, 864, 16},   {8, 192, 2, 18816, 8},
+                 {31, 96, 2, 18816, 8},   {32, 2, 2, 1000, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct conv_shape shape = {.n = cases[i].n, .oh = cases[i].side, .ow = cases[i].side};
+        const int64_t parts = conv_weight_parts(&shape, cases[i].tiles, cases[i].count);
+        if (parts != cases[i].parts)
+            fail_msg("case %zu: found %lld parts, expected %d", i, (long long)parts, cases[i].parts);
+    }
+}
+
 /* Two threads write as much of the first result, within a twentieth. Frees the kernel. */
 static void check_halves(struct kernel *kernel, const struct kernel_array *in, const struct kernel_array *out,
                          int64_t count)
@@ -364,6 +382,7 @@ int main(void)
         cmocka_unit_test(tiles_have_rows),
         cmocka_unit_test(weights_in_blocks),
         cmocka_unit_test(weights_of_many_tiles), cmocka_unit_test(many_blocks_are_many_shares),
+        cmocka_unit_test(long_sums_have_many_parts),
         cmocka_unit_test(few_shares_are_even),
         cmocka_unit_test(odd_pieces_of_channels),
     };

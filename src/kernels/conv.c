@@ -100,7 +100,7 @@ int64_t conv_runs(const struct conv_axis *axis, struct conv_run *out)
 
 int64_t conv_weight_parts(const struct conv_shape *s, int64_t tiles, int64_t count)
 {
-    enum { TILES_WANTED = 16, PARTS_MAX = 8 };
+    enum { TILES_WANTED = 16, PARTS_MAX = 8, LONG_PART = 8192, SUMS_MAX = 4 << 20 };
     const double flops = 2 * (double)count * (double)(s->n * s->oh * s->ow);
     const bool odd = tiles % 2 && tiles < SHARES_MAX;
     int64_t parts = 1;
@@ -109,6 +109,10 @@ int64_t conv_weight_parts(const struct conv_shape *s, int64_t tiles, int64_t cou
     if (s->n % 2)
         return least(least(divide_up(TILES_WANTED, tiles), PARTS_MAX), s->n);
     while ((parts * tiles < TILES_WANTED || (parts == 1 && odd)) && parts < PARTS_MAX && 2 * parts <= s->n)
+        parts *= 2;
+    /* For many threads, where a sum is small beside what it is of: of so many pixels a part, in so many bytes. */
+    while (parts * tiles < SHARES_MAX && 2 * parts <= s->n && s->n * s->oh * s->ow >= 2 * parts * LONG_PART &&
+           2 * parts * count * 4 <= SUMS_MAX)
         parts *= 2;
     return parts;
 }

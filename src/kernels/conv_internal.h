@@ -63,7 +63,8 @@ static inline bool conv_asks(const struct conv_shape *s)
 
 /* Parts of the images whose weight gradients (`count` elements each) are summed apart, where `tiles` are too few to
  * share out, or as many as two threads would not share alike: a power of two, so that these have whole parts of as many
- * images. Of an odd number of images they would not: there are then as many parts as make enough tiles. */
+ * images. Of an odd number of images they would not: there are then as many parts as make enough tiles. More, up to 64
+ * tiles, where a part has so many pixels that its sum costs nothing beside. */
 int64_t conv_weight_parts(const struct conv_shape *s, int64_t tiles, int64_t count);
 /* Tiles of at most so many rows, cut by split_range: an even number for the same reason, unless one holds them all. */
 int64_t conv_row_tiles(int64_t rows, int64_t most);
