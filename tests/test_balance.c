@@ -271,7 +271,7 @@ static void many_blocks_are_many_shares(void **state)
     }
 }
 
-/* Parts for the threads of a large machine cost a sum each: only of many pixels, of small windows, of several images. */
+/* Parts for the threads of a large machine cost a sum each: of many pixels alone, small windows, several images. */
 static void long_sums_have_many_parts(void **state)
 {
     (void)state;
