@@ -271,6 +271,49 @@ static void many_blocks_are_many_shares(void **state)
     }
 }
 
+/* For many threads blocks of channels are narrower, in any precision; no bit of the sums depends on it. */
+static void threads_change_no_bits(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, side, c, k;
+        int few, many;
+    } cases[] = {{8, 12, 64, 640, 8, 20}, {8, 13, 32, 320, 4, 10},  {4, 12, 64, 416, 6, 6},  {8, 24, 32, 128, 4, 8},
+                 {2, 8, 32, 32, 1, 1},    {32, 16, 32, 192, 4, 24}, {9, 24, 32, 448, 8, 14}};
+    if (isa_detect() < ISA_AVX2)
+        skip();
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        const int64_t n = cases[i / 2].n, side = cases[i / 2].side, c = cases[i / 2].c, k = cases[i / 2].k;
+        struct guarded x = guarded_random(n * side * side * c, false), y = guarded_random(n * side * side * k, false);
+        const struct kernel_array in[] = {{x.data, n}, {y.data, n}};
+        float *result[2];
+        for (int many = 0; many < 2; many++) {
+            struct conv_spec spec = {.shape = square_conv(n, side, c, k, 3), .direction = CONV_BACKWARD_WEIGHTS,
+                                     .algorithm = CONV_WINOGRAD, .threads = many ? 17 : 16,
+                                     .multiplicands = i % 2 ? GRAPHI_BF16 : GRAPHI_F32};
+            struct kernel kernel;
+            assert_int_equal(conv_shape_finish(&spec.shape, "test"), GRAPHI_OK);
+            assert_int_equal(conv_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
+            if (!strcmp(kernel.name, "conv_weights_winograd") &&
+                kernel.shares[0] != (many ? cases[i / 2].many : cases[i / 2].few))
+                fail_msg("case %zu: found %d shares, expected %d", i / 2, kernel.shares[0],
+                         many ? cases[i / 2].many : cases[i / 2].few);
+            result[many] = mem_zalloc(sizeof(float) * (size_t)(9 * c * k));
+            struct kernel_array out = {result[many], 1};
+            void *workspace = mem_zalloc(kernel.workspace + 64);
+            struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .workspace = workspace};
+            assert_int_equal(kernel_run_serial(&kernel, &call), GRAPHI_OK);
+            mem_free(workspace);
+            kernel_fini(&kernel);
+        }
+        assert_memory_equal(result[0], result[1], sizeof(float) * (size_t)(9 * c * k));
+        mem_free(result[0]);
+        mem_free(result[1]);
+        guarded_free(&x);
+        guarded_free(&y);
+    }
+}
+
 /* Parts for the threads of a large machine cost a sum each: of many pixels alone, small windows, several images. */
 static void long_sums_have_many_parts(void **state)
 {
@@ -382,7 +425,7 @@ int main(void)
         cmocka_unit_test(tiles_have_rows),
         cmocka_unit_test(weights_in_blocks),
         cmocka_unit_test(weights_of_many_tiles), cmocka_unit_test(many_blocks_are_many_shares),
-        cmocka_unit_test(long_sums_have_many_parts),
+        cmocka_unit_test(long_sums_have_many_parts), cmocka_unit_test(threads_change_no_bits),
         cmocka_unit_test(few_shares_are_even),
         cmocka_unit_test(odd_pieces_of_channels),
     };
