@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Backward-weights of convolutions with stride 1 by Winograd's algorithm: the window's gradient is a correlation of the
- * images with the gradients of r x r result pixels, so F(3x3, 4x4) makes of 4 x 4 gradients and 6 x 6 inputs 36
+/* Backward-weights of convolutions with stride 1 by Winograd's algorithm: the window's gradient is a correlation of
+ * the images with the gradients of r x r result pixels, so F(3x3, 4x4) makes of 4 x 4 gradients and 6 x 6 inputs 36
  * products instead of 144. The products of all tiles are summed as points and transformed back once, at the end.
  *
  * A share has a block of result channels and a part of the tiles: of so many tiles at a time (48 to 96) it transforms
  * inputs and gradients and adds their products, a matrix for each point. Result channels are cut first, since a part
- * costs points of its own, which are written, read and added: a tenth of the time of 144 tiles. Blocks have at least 56
- * of them, or twice as many where a part has so many tiles that transforming the inputs once for each block costs more
- * than its points; of more than 16 threads all have work where blocks are narrower. With several parts the second phase
- * adds them in order. Parts follow from the shape alone; they and blocks are 1 or an even number, so that two threads
- * have the same work. With bfloat16 the points of two tiles become pairs. An infinity or NaN in a tile makes the whole window's gradients of its channel NaN. Usual size: 32 x 32
- * x 32 pixels, 64 to 192 channels: 2048 tiles, 1 block in 8 parts. */
+ * costs points of its own, which are written, read and added: a tenth of the time of 144 tiles. Blocks have at least
+ * 56 of them, or twice as many where a part has so many tiles that transforming the inputs once for each block costs
+ * more than its points; of more than 16 threads all have work where blocks are narrower. With several parts the second
+ * phase adds them in order. Parts follow from the shape alone; they and blocks are 1 or an even number, so that two
+ * threads have the same work. With bfloat16 the points of two tiles become pairs. An infinity or NaN in a tile makes
+ * the whole window's gradients of its channel NaN. Usual size: 32 x 32 x 32 pixels, 64 to 192 channels: 2048 tiles, 1
+ * block in 8 parts. */
 #include <string.h>
 
 #include "base/memory.h"

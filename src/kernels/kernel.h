@@ -3,8 +3,8 @@
  *
  * A kernel is a sequence of barrier-free phases, each cut into shares. The engine runs every share of a phase exactly
  * once, on any thread, in any order, several at a time, and puts a barrier between phases. How the work is cut (shares,
- * tiles, k-splits) depends on the shapes, the options and the instruction set alone, never on the number of threads, but
- * where no bit of the result follows from it: so that has the same bits for every width.
+ * tiles, k-splits) depends on the shapes, the options and the instruction set alone, never on the number of threads,
+ * but where no bit of the result follows from it: so that has the same bits for every width.
  *
  * Kernels never start threads, allocate, block or print. run() returns GRAPHI_OK or a failure recorded with fail().
  * Every kernel has a plain twin (bound with ISA_PLAIN), its oracle. */
