@@ -323,9 +323,9 @@ def choice():
 
 
 def short_operations():
-    """Per cent of the lower bound, at 1 and 10 us: ours, OpenMP's tasks, plain loops."""
+    """Per cent of the lower bound, at 1 and 10 us: ours, OpenMP's tasks, oneTBB's flow graph, plain loops."""
     rows = {row["id"]: row for row in stored("scheduling-cost")["rows"]}
-    return [100 * rows[f"{ns} ns: {what}"]["fraction_of_limit"] for ns in (1000, 10000) for what in ("scheduled", "tasks", "plain loops")]
+    return [100 * rows[f"{ns} ns: {what}"]["fraction_of_limit"] for ns in (1000, 10000) for what in ("scheduled", "tasks", "flow graph", "plain loops")]
 
 
 def product():
@@ -380,7 +380,7 @@ def sharing_driver():
                 setting = row["id"].rsplit(" ", 1)[0], row["executors"], row["width"]
                 if row["time_ms"] and row["id"].endswith(row["driver"]) and row["executors"] * row["width"] == 2:
                     times.setdefault(setting, {})[row["driver"]] = row["time_ms"]["median"]
-        ratios = [time["dedicated"] / time["combining"] for time in times.values() if len(time) == 2]
+        ratios = [time["dedicated"] / time["combining"] for time in times.values() if {"dedicated", "combining"} <= time.keys()]
         found += [min(ratios), max(ratios)]
     return found
 
