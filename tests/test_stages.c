@@ -137,6 +137,31 @@ static void cores_change_no_bits(void **state)
             }
 }
 
+/* The rows of a call are fewer than their bound. */
+static void rows_may_be_bounded(void **state)
+{
+    graphi_graph *g = new_graph(), *few, *many;
+    const int64_t rows[] = {graphi_symbol(g, "rows", OF_STAGE), UNITS};
+    graphi_value w = weight(g, "w"), h = graphi_input(g, "h", GRAPHI_F32, 2, rows), loss = GRAPHI_NONE;
+    for (int t = 0; t < STEPS; t++) {
+        h = graphi_tanh(g, graphi_matmul(g, h, w, 0, 0));
+        graphi_value part = graphi_reduce_sum(g, graphi_square(g, h), NULL, 0, 0);
+        loss = loss == GRAPHI_NONE ? part : graphi_add(g, loss, part);
+    }
+    graphi_output(g, "loss", loss);
+    assert_int_equal(graphi_minimize(g, loss, &(graphi_optimizer){.learning_rate = number(g, 0.001f)}), GRAPHI_OK);
+    struct pass_options options = {.isa = isa_detect(), .cores = FEW};
+    few = rewritten(g, options);
+    options.cores = MANY;
+    many = rewritten(g, options);
+    has_stages(g, MANY, NULL, 1, 7);
+    for (int64_t actual = 1; actual <= OF_STAGE; actual += 85)
+        same_results_on(isa_detect(), actual, many, few, 0, "bounded rows");
+    graphi_graph_destroy(many);
+    graphi_graph_destroy(few);
+    graphi_graph_destroy(g);
+}
+
 /* z = the sum of h(t)' y(t), in which what is made last comes first, or last. */
 static graphi_graph *sum_of(bool last_first, int64_t rows, bool made)
 {
@@ -201,7 +226,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_over_time_are_cut), cmocka_unit_test(stages_are_early),
-        cmocka_unit_test(cores_change_no_bits),   cmocka_unit_test(what_is_not_early_stays),
+        cmocka_unit_test(cores_change_no_bits),   cmocka_unit_test(rows_may_be_bounded),
+        cmocka_unit_test(what_is_not_early_stays),
         cmocka_unit_test(short_sums_stay),        cmocka_unit_test(plans_know_the_cores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

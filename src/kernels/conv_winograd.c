@@ -34,6 +34,7 @@ enum {
     BLOCK_BYTES = 384 << 10, /* points of the inputs of a block */
     BLOCK_MIN = 12,
     BLOCK_MAX = 48,
+    ROWS_SHARES = 16, /* where rows are asked for: in more and smaller blocks than shares, which few rows fill */
     STRIP = 32, /* pixels of one row transformed back at a time */
     COLUMN_TILES = 64, /* up to so many a share has columns of all tiles */
     LINE = 16,         /* columns that are not divided */
@@ -251,7 +252,7 @@ static graphi_status winograd_run(const struct kernel_call *call, int phase, int
 
 /* --- binding --- */
 
-static void size_up(struct winograd *g, int threads)
+static void size_up(struct winograd *g, const struct conv_spec *spec)
 {
     const struct conv_shape *s = &g->s;
     g->source_c = g->backward ? s->k : s->c;
@@ -274,8 +275,9 @@ static void size_up(struct winograd *g, int threads)
     g->weight_shares = clamp_shares(g->packing.units);
     int64_t block = BLOCK_BYTES / (g->points * 4 * g->depth) / 6 * 6; /* whole rows of the micro-kernel */
     block = block < BLOCK_MIN ? BLOCK_MIN : least(block, BLOCK_MAX);
-    int64_t each = most(divide_up(divide_up(tiles, block), SHARES_MAX), 1); /* blocks of a share */
-    g->shares = clamp_shares(divide_up(tiles, each * block));
+    const int64_t most_shares = spec->by_rows ? ROWS_SHARES : SHARES_MAX;
+    int64_t each = spec->by_rows ? 1 : most(divide_up(divide_up(tiles, block), most_shares), 1); /* blocks of a share */
+    g->shares = (int)most(least(divide_up(tiles, each * block), most_shares), 1);
     g->shares += g->shares > 1 ? g->shares % 2 : 0; /* even, for two threads; then blocks as even as can be */
     each = divide_up(divide_up(tiles, g->shares), block);
     g->block = tiles ? divide_up(divide_up(tiles, g->shares), each) : 1;
@@ -283,7 +285,7 @@ static void size_up(struct winograd *g, int threads)
     g->plane_out = round_up(g->block * g->width, 16) + CONV_PLANE_PAD;
     g->points_bytes = (size_t)(4 * g->points * g->plane_in);
     g->scratch_bytes = g->points_bytes + (size_t)(4 * g->points * g->plane_out);
-    g->slots = share_slots(g->shares, threads);
+    g->slots = share_slots(g->shares, spec->threads);
     g->scratch_at = g->prepared ? 0 : whole_lines(g->packing.bytes);
 }
 
@@ -322,7 +324,7 @@ graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, str
     struct conv_form form;
     conv_form_wanted(spec, isa, &form);
     conv_packing_init(&form, isa, &g->packing);
-    size_up(g, spec->threads);
+    size_up(g, spec);
     const struct conv_shape *s = &g->s;
     const int64_t count = s->n * g->tiles_y * g->tiles_x;
     g->columns = !spec->prepared && !spec->by_rows && count > 0 && count <= COLUMN_TILES;

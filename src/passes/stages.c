@@ -20,7 +20,7 @@ static bool is_long_sum(const struct node *node)
 {
     const int64_t *program;
     return node->kind && is_kind(node, "matmul") && attr_int(node, "trans_a") && !attr_int(node, "packed_b") &&
-           !attr_int(node, "base") && attr_ints(node, "program", &program) <= 0;
+           !attr_int(node, "base") && attr_ints(node, "program", &program) <= 0 && !node->afters;
 }
 
 static int stages_of(const graphi_graph *graph, const struct node *node, int pairs)
