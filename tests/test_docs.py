@@ -624,7 +624,7 @@ def main():
                   *({page: pages[page].replace(rows_below(heading, pages[page])[-1] + "\n", "")} for page, heading in tables),
                   *({ROOT / name: re.sub(f"(?s){sentence}", "gone", pages[ROOT / name])} for name, sentence, _ in SENTENCES),
                   {ROOT / "docs/policies.md": pages[ROOT / "docs/policies.md"].replace("0.96 and 0.97", "0.94 and 0.97")},
-                  {ROOT / "docs/policies.md": pages[ROOT / "docs/policies.md"].replace(" 2.69 times", " 3.3 times")},
+                  {ROOT / "docs/policies.md": re.sub(r"(that took [\d.]+ to) [\d.]+", r"\1 9.99", pages[ROOT / "docs/policies.md"])},
                   {measured: re.sub(r"\| 1\.4e-4 \|", "| 1e-9 |", pages[measured])},
                   {measured: re.sub(r"^\| all \| [\d.]+", "| all | 9.99", pages[measured], flags=re.MULTILINE)},
                   {readme: pages[readme].replace("eometric means: ", "eometric means: 9.99 ")},
