@@ -34,7 +34,7 @@ enum {
     BLOCK_BYTES = 384 << 10, /* points of the inputs of a block */
     BLOCK_MIN = 12,
     BLOCK_MAX = 48,
-    ROWS_SHARES = 16, /* where rows are asked for: in more and smaller blocks than shares, which few rows fill */
+    ROWS_SHARES = 16, /* where rows are asked for: such blocks are smaller, so that few rows fill some */
     STRIP = 32, /* pixels of one row transformed back at a time */
     COLUMN_TILES = 64, /* up to so many a share has columns of all tiles */
     LINE = 16,         /* columns that are not divided */
@@ -275,11 +275,10 @@ static void size_up(struct winograd *g, const struct conv_spec *spec)
     g->weight_shares = clamp_shares(g->packing.units);
     int64_t block = BLOCK_BYTES / (g->points * 4 * g->depth) / 6 * 6; /* whole rows of the micro-kernel */
     block = block < BLOCK_MIN ? BLOCK_MIN : least(block, BLOCK_MAX);
-    const int64_t most_shares = spec->by_rows ? ROWS_SHARES : SHARES_MAX;
-    int64_t each = spec->by_rows ? 1 : most(divide_up(divide_up(tiles, block), most_shares), 1); /* blocks of a share */
-    g->shares = (int)most(least(divide_up(tiles, each * block), most_shares), 1);
-    g->shares += g->shares > 1 ? g->shares % 2 : 0; /* even, for two threads; then blocks as even as can be */
-    each = divide_up(divide_up(tiles, g->shares), block);
+    const int64_t blocks = most(divide_up(tiles, block), 1);
+    g->shares = (int)(spec->by_rows ? least(blocks, ROWS_SHARES) : divide_up(blocks, divide_up(blocks, SHARES_MAX)));
+    g->shares += g->shares > 1 ? g->shares % 2 : 0; /* even, for two threads */
+    int64_t each = divide_up(divide_up(tiles, g->shares), block); /* blocks of a share, as even as can be */
     g->block = tiles ? divide_up(divide_up(tiles, g->shares), each) : 1;
     g->plane_in = round_up(g->block * g->depth, 16) + CONV_PLANE_PAD;
     g->plane_out = round_up(g->block * g->width, 16) + CONV_PLANE_PAD;

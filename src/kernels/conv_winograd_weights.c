@@ -32,7 +32,7 @@ enum {
     LINE = 16,         /* result channels that are not divided */
     CHANNELS_MIN = 56, /* of a block; twice as many */
     MANY_TILES = 16,   /* where there are so many tiles a source channel */
-    FEW_THREADS = 16,  /* of more, blocks have two lines if that makes more of them */
+    FEW_THREADS = 16,  /* for more blocks are as narrow as so many lines: */
     FINE_LINES = 2,
     REDUCE_ROWS = 4,   /* source channels added and transformed back at a time */
     REDUCE_SHARES = 64,
@@ -218,7 +218,7 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
 
 /* --- binding --- */
 
-/* More blocks for many threads, of as many lines each where that can be. Each transforms all inputs again. */
+/* More blocks for many threads, the most there can be of as many lines each. Each transforms all inputs again. */
 static int64_t finer(const struct weights *g)
 {
     int64_t blocks = most(g->lines / FINE_LINES / 2 * 2, 1);

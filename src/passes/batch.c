@@ -65,9 +65,7 @@ static bool is_weight(const graphi_graph *graph, const struct value *value)
 
 static bool may_batch(const graphi_graph *graph, const struct node *node)
 {
-    const int64_t *program;
-    if (!is_kind(node, "matmul") || node->afters || attr_int(node, "trans_a") || attr_int(node, "packed_b") ||
-        attr_int(node, "base") || attr_ints(node, "program", &program) > 0 || pairs_of(node) > MOST_PAIRS)
+    if (!is_plain_product(node) || node->afters || attr_int(node, "trans_a") || pairs_of(node) > MOST_PAIRS)
         return false;
     for (int k = 0; k < node->inputs; k += 2) {
         const struct value_type *a = &graph_value(graph, node->input[k])->type;

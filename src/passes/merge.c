@@ -29,14 +29,11 @@ static bool is_weight(const graphi_graph *graph, int32_t value, int rank)
 /* Number of (input, weight) pairs of a node that may be merged; 0: may not. */
 static int mergeable(const graphi_graph *graph, const struct node *node)
 {
-    const int64_t *program;
-    bool matmul = is_kind(node, "matmul"), conv = is_kind(node, "conv2d");
-    if ((!matmul && !conv) || attr_ints(node, "program", &program) > 0)
-        return 0;
-    if (conv)
-        return attr_int(node, "groups") == 1 && attr_ints(node, "pool", &program) == 0 &&
-               is_weight(graph, node->input[1], 4);
-    if (attr_int(node, "packed_b") || attr_int(node, "trans_a") || attr_int(node, "base"))
+    const int64_t *list;
+    if (is_kind(node, "conv2d"))
+        return attr_ints(node, "program", &list) <= 0 && attr_ints(node, "pool", &list) == 0 &&
+               attr_int(node, "groups") == 1 && is_weight(graph, node->input[1], 4);
+    if (!is_plain_product(node) || attr_int(node, "trans_a"))
         return 0;
     int pairs = (int)attr_int(node, "pairs");
     for (int p = 0; p < pairs; p++)

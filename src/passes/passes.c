@@ -220,3 +220,10 @@ bool same_type(const graphi_graph *graph, int32_t a, int32_t b)
 }
 
 bool is_kind(const struct node *node, const char *kind) { return node->kind && strcmp(node->kind->name, kind) == 0; }
+
+bool is_plain_product(const struct node *node)
+{
+    const int64_t *program;
+    return is_kind(node, "matmul") && !attr_int(node, "packed_b") && !attr_int(node, "base") &&
+           attr_ints(node, "program", &program) <= 0;
+}

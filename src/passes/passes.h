@@ -99,6 +99,8 @@ bool constant_is(const graphi_graph *graph, int32_t value, float number);
 /* Nodes from `first` on stand in for `node`: its place, scope and phase. */
 void adopt(graphi_graph *graph, int32_t first, const struct node *node);
 bool is_kind(const struct node *node, const char *kind);
+/* A matrix product as the user or autodiff writes it: of no packed weight, without a base or a program. */
+bool is_plain_product(const struct node *node);
 bool same_type(const graphi_graph *graph, int32_t a, int32_t b); /* of two values */
 
 /* A node made again with other inputs or attributes, of inputs `extra` more (successor.c). Between begin and place they

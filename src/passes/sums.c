@@ -53,13 +53,11 @@ static const struct node *product(const struct summer *s, int32_t value, const s
 {
     int32_t id = graph_value(s->graph, value)->node;
     const struct node *node = id < 0 ? NULL : graph_node(s->graph, id);
-    const int64_t *program;
     if (!node || !single_use(s, value) || node->backward != root->backward || !same_type(s->graph, value, root->output))
         return NULL;
     if (is_column_sum(s, node))
         return node;
-    if (!is_kind(node, "matmul") || attr_int(node, "packed_b") || attr_int(node, "base") ||
-        attr_ints(node, "program", &program))
+    if (!is_plain_product(node))
         return NULL;
     int a = graph_value(s->graph, node->input[0])->type.rank, b = graph_value(s->graph, node->input[1])->type.rank;
     bool transposed = attr_int(node, "trans_a") != 0;
