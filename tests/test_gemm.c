@@ -510,6 +510,47 @@ static void few_threads_take_shares_together(void **state)
             shares_together(isa, cases[i].m, cases[i].n, cases[i].k, cases[i].shares);
 }
 
+/* Tiles are cut for the machine's cores where these are more than two: as many for each of them, and the bits are those
+ * of two. Products of 1024 x 1024 had 80 tiles, of which the busiest of 48 cores had two. */
+static void cores_change_no_bits(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t m, n, k;
+        bool trans_a;
+        int cores, shares;
+    } cases[] = {{1024, 1024, 64, false, 2, 64},   {1024, 1024, 64, false, 6, 60}, {1024, 1024, 64, false, 48, 48},
+                 {1024, 1024, 64, false, 24, 48},  {1024, 1088, 64, false, 68, 68}, {64, 512, 512, false, 68, 8},
+                 {512, 512, 1300, true, 2, 32},    {512, 512, 1300, true, 48, 48},  {512, 512, 1300, true, 1024, 64},
+                 {64, 512, 512, false, 1024, 32},  {700, 130, 400, true, 10, 18},   {1000, 70, 90, false, 20, 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t m = cases[i].m, n = cases[i].n, k = cases[i].k, lda = cases[i].trans_a ? m : k;
+        const size_t bytes = sizeof(float) * (size_t)(m * n);
+        struct guarded a = guarded_random(k * m, false), b = guarded_random(k * n, false);
+        float *result[2];
+        for (int known = 0; known < 2; known++) {
+            struct gemm_spec spec = {.m = m, .n = n, .pairs = 1, .trans_a = cases[i].trans_a, .k = &k, .lda = &lda,
+                                     .ldb = &n, .ldc = n, .threads = known ? cases[i].cores : 0};
+            struct kernel kernel;
+            assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
+            if (known && isa_detect() >= ISA_AVX2 && kernel.shares[0] != cases[i].shares)
+                fail_msg("case %zu: found %d shares, expected %d", i, kernel.shares[0], cases[i].shares);
+            result[known] = mem_zalloc(bytes);
+            void *workspace = mem_zalloc(kernel.workspace + 64);
+            struct kernel_array in[] = {{a.data, cases[i].trans_a ? k : m}, {b.data, k}}, out = {result[known], m};
+            struct kernel_call call = {.in = in, .out = &out, .params = kernel.params, .workspace = workspace};
+            assert_int_equal(kernel_run_serial(&kernel, &call), GRAPHI_OK);
+            mem_free(workspace);
+            kernel_fini(&kernel);
+        }
+        assert_memory_equal(result[0], result[1], bytes);
+        mem_free(result[0]);
+        mem_free(result[1]);
+        guarded_free(&a);
+        guarded_free(&b);
+    }
+}
+
 /* What a batch repeats must be counted, rounded and packed once: the workspace would otherwise grow with the batch, and
  * the planner think that it moves more bytes. */
 static void repeated_matrices_count_once(void **state)
@@ -734,6 +775,7 @@ int main(void)
         cmocka_unit_test(special_values_of_pairs),
         cmocka_unit_test(shares_suit_the_work),
         cmocka_unit_test(few_threads_take_shares_together),
+        cmocka_unit_test(cores_change_no_bits),
         cmocka_unit_test(repeated_matrices_count_once), cmocka_unit_test(refuses_nonsense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

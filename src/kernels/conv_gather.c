@@ -421,20 +421,44 @@ static void size_up(struct gather *g, const struct conv_spec *spec, enum isa isa
         g->group_panels = 1;
 }
 
+static int64_t all_tiles(const struct gather *g)
+{
+    return pixel_tiles(g, g->s.n) * g->panels * g->s.groups;
+}
+
+/* As in gemm.c: flatter tiles, down to half, where the busiest thread has less of them by a thirtieth. */
+static void even_tiles(struct gather *g, int threads)
+{
+    const int64_t tallest = g->tile_rows, flattest = most(tallest / 2, TILE_ROWS_MIN);
+    if (!worth_evening(all_tiles(g), threads))
+        return;
+    double fewest = 0.97 * rows_of_busiest(all_tiles(g), (double)tallest, (double)tallest, threads);
+    int64_t found = tallest;
+    for (g->tile_rows--; g->tile_rows >= flattest; g->tile_rows--) {
+        const double rows = rows_of_busiest(all_tiles(g), (double)g->tile_rows, (double)tallest, threads);
+        if (rows < fewest) {
+            fewest = rows;
+            found = g->tile_rows;
+        }
+    }
+    g->tile_rows = found;
+}
+
 /* As in gemm.c: halved while there are too few tiles and each is worth handing out. */
-static void cut(struct gather *g)
+static void cut(struct gather *g, int threads)
 {
     double half_flops = (double)g->width * (double)(g->taps * g->source_c);
     for (g->tile_rows = TILE_ROWS_MAX; g->tile_rows > TILE_ROWS_MIN; g->tile_rows /= 2) {
-        int64_t tiles = pixel_tiles(g, g->s.n) * g->panels * g->s.groups;
+        int64_t tiles = all_tiles(g);
         double half = half_flops * (double)g->tile_rows;
         if (!((tiles < 32 && half >= 2e6) || (tiles < 8 && half >= 0.5e6)))
             break;
     }
+    even_tiles(g, threads);
     g->pack_units = g->pack ? g->packing.units : 0;
     g->convert_units = g->convert ? divide_up(g->source_pixels, CONVERT_PIXELS) : 0;
-    g->prepare_shares = clamp_shares(g->pack_units + g->convert_units);
-    g->multiply_shares = clamp_shares(pixel_tiles(g, g->s.n) * g->panels * g->s.groups);
+    g->prepare_shares = clamp_shares_for(g->pack_units + g->convert_units, threads);
+    g->multiply_shares = clamp_shares_for(all_tiles(g), threads);
 }
 
 static void list_regions(struct gather *g, const struct conv_run *ys, int64_t y_count, const struct conv_run *xs,
@@ -490,7 +514,7 @@ graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struc
     g->in_line = g->taps == 1 && g->regions == 1 && g->region->dense && g->source_plane == g->result_h * g->result_w &&
                  g->source_ld == g->depth;
     g->micro = micro_kernel(isa, g->round);
-    cut(g);
+    cut(g, spec->threads);
     g->weights_at = g->convert ? whole_lines(4 * g->source_pixels * g->source_ld) : 0;
     describe(g, kernel, bytes);
     kernel->params = g;

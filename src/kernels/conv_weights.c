@@ -384,8 +384,8 @@ static void size_up(struct weights *g, enum isa isa)
 
 static size_t lay_out(struct weights *g, int threads)
 {
-    g->shares = clamp_shares(tiles_of(g));
-    g->reduce_shares = g->parts > 1 ? clamp_shares(divide_up(g->count, CONV_REDUCE_STEP)) : 0;
+    g->shares = clamp_shares_for(tiles_of(g), threads);
+    g->reduce_shares = g->parts > 1 ? clamp_shares_for(divide_up(g->count, CONV_REDUCE_STEP), threads) : 0;
     g->slots = share_slots(g->shares, threads);
     g->slots_at = g->parts > 1 ? whole_lines(4 * g->parts * g->count) : 0;
     return g->slots_at + whole_lines(4 * g->slots * g->copy_floats);

@@ -252,6 +252,18 @@ static graphi_status winograd_run(const struct kernel_call *call, int phase, int
 
 /* --- binding --- */
 
+/* A share for each block, or each two, three, ... of many: an even number, for two threads, or more where each core
+ * then has as many as the others and blocks are not too small. */
+static int shares_of(const struct conv_spec *spec, int64_t tiles, int64_t blocks)
+{
+    const int64_t limit = shares_for_cores(spec->threads);
+    const int64_t shares = spec->by_rows ? least(blocks, ROWS_SHARES) : divide_up(blocks, divide_up(blocks, limit));
+    const int64_t all_cores = round_up(shares, most(least(spec->threads, limit), 1));
+    if (spec->threads > 2 && !spec->by_rows && all_cores * BLOCK_MIN <= tiles)
+        return (int)all_cores;
+    return (int)(shares + (shares > 1 ? shares % 2 : 0));
+}
+
 static void size_up(struct winograd *g, const struct conv_spec *spec)
 {
     const struct conv_shape *s = &g->s;
@@ -272,12 +284,10 @@ static void size_up(struct winograd *g, const struct conv_spec *spec)
     g->width = panel_width(g->result_c);
     g->panels = panel_count(g->result_c);
     int64_t tiles = s->n * g->tiles_y * g->tiles_x;
-    g->weight_shares = clamp_shares(g->packing.units);
+    g->weight_shares = clamp_shares_for(g->packing.units, spec->threads);
     int64_t block = BLOCK_BYTES / (g->points * 4 * g->depth) / 6 * 6; /* whole rows of the micro-kernel */
     block = block < BLOCK_MIN ? BLOCK_MIN : least(block, BLOCK_MAX);
-    const int64_t blocks = most(divide_up(tiles, block), 1);
-    g->shares = (int)(spec->by_rows ? least(blocks, ROWS_SHARES) : divide_up(blocks, divide_up(blocks, SHARES_MAX)));
-    g->shares += g->shares > 1 ? g->shares % 2 : 0; /* even, for two threads */
+    g->shares = shares_of(spec, tiles, most(divide_up(tiles, block), 1));
     int64_t each = divide_up(divide_up(tiles, g->shares), block); /* blocks of a share, as even as can be */
     g->block = tiles ? divide_up(divide_up(tiles, g->shares), each) : 1;
     g->plane_in = round_up(g->block * g->depth, 16) + CONV_PLANE_PAD;

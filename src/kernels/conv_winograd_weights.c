@@ -242,7 +242,7 @@ static void cut(struct weights *g, int64_t tiles, int threads)
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         while (g->blocks * g->parts < steps[i].shares && tiles >= 2 * g->parts * steps[i].tiles)
             g->parts *= 2;
-    g->blocks = threads > FEW_THREADS ? least(finer(g), SHARES_MAX / g->parts) : g->blocks;
+    g->blocks = threads > FEW_THREADS ? least(finer(g), shares_for_cores(threads) / g->parts) : g->blocks;
     g->shares = (int)(g->blocks * g->parts);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How kernels are cut: at most 64 shares, and where memory is the bound a share moves about 32 KB. Everything follows
- * from the bound of the shape, never from the threads or the rows of a call. */
+/* How kernels are cut: about 64 shares at most, and where memory is the bound a share moves about 32 KB. Everything
+ * follows from the bound of the shape, never from the rows of a call, and from the cores of the machine (`threads`, the
+ * most of any call; 0: not known) only where no bit does. */
 #ifndef KERNELS_SHARES_H
 #define KERNELS_SHARES_H
 
@@ -12,6 +13,38 @@ enum { SHARES_MAX = 64, SHARE_BYTES = 32 * 1024 };
 static inline int clamp_shares(int64_t units)
 {
     return (int)most(least(units, SHARES_MAX), 1);
+}
+
+/* The most shares where they may follow the machine: next to SHARES_MAX as many for each of its cores, an even number
+ * where it can be, or, of more cores, for each of their halves, thirds, ... */
+static inline int shares_for_cores(int threads)
+{
+    if (threads <= 0)
+        return SHARES_MAX;
+    if (threads > SHARES_MAX)
+        return (int)divide_up(threads, threads / SHARES_MAX);
+    const int shares = SHARES_MAX / threads * threads;
+    return shares % 2 && shares > threads ? shares - threads : shares;
+}
+
+/* As many shares as `units`, at most those. */
+static inline int clamp_shares_for(int64_t units, int threads)
+{
+    return (int)most(least(units, shares_for_cores(threads)), 1);
+}
+
+/* What the busiest thread has of so many tiles of so many rows, in rows; `tallest`: those of the largest tile. A tile
+ * costs something whatever its height, since it reads its panel again. */
+static inline double rows_of_busiest(int64_t tiles, double rows, double tallest, int threads)
+{
+    return (double)divide_up(tiles, threads) * (rows + 0.02 * tallest);
+}
+
+/* Two threads have as much as each other of any usual number of tiles; of few tiles for many, work that is handed out
+ * is worth more beside others. */
+static inline bool worth_evening(int64_t tiles, int threads)
+{
+    return threads > 2 && 2 * tiles >= threads;
 }
 
 /* Of an odd number of shares one of two threads has more, which counts where they are few: then it is one more, if
