@@ -131,7 +131,7 @@ static graphi_status body(struct study *s)
 static graphi_status run(struct bench *bench)
 {
     static const char *const networks[] = {"lstm", NULL};
-    bench->options.disable = bench->options.disable ? bench->options.disable : "merge";
+    bench->options.disable = bench->options.disable ? bench->options.disable : "stages";
     return study_each(bench, networks, body);
 }
 

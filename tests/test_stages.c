@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Weight gradients over time in stages (passes/stages.c): which ones, on how many cores, that a stage needs nothing
- * that is made behind the one before, and that no bit depends on them. */
+/* Sums of products in stages (passes/stages.c), weight gradients over time and gates: which ones, on how many cores,
+ * that a stage needs nothing that is made behind the one before, and that no bit depends on them. */
 #include "engine/plan.h"
 #include "machine/machine.h"
 #include "rewritten.h"
@@ -179,13 +179,20 @@ static graphi_graph *sum_of(bool last_first, int64_t rows, bool made)
     return g;
 }
 
-/* Where the first stage would wait for the last operand, or all is there from the start, there is nothing to gain. */
-static void what_is_not_early_stays(void **state)
+/* Operands are summed as they come, whatever order they were written in and however many cores there are; where all is
+ * there from the start, there is nothing to gain. */
+static void operands_come_in_order(void **state)
 {
     for (int last_first = 0; last_first < 2; last_first++)
         for (int made = 0; made < 2; made++) {
             graphi_graph *g = sum_of(last_first, OF_STAGE, made);
-            has_stages(g, MANY, NULL, 1, made && !last_first ? 3 : 0);
+            has_stages(g, MANY, NULL, 1, made ? 3 : 0);
+            has_stages(g, FEW, NULL, 1, 0);
+            graphi_graph *few = rewritten(g, (struct pass_options){.isa = isa_detect(), .cores = FEW});
+            graphi_graph *many = rewritten(g, (struct pass_options){.isa = isa_detect(), .cores = MANY});
+            same_results_on(isa_detect(), 0, many, few, 0, "order");
+            graphi_graph_destroy(many);
+            graphi_graph_destroy(few);
             graphi_graph_destroy(g);
         }
 }
@@ -197,6 +204,101 @@ static void short_sums_stay(void **state)
         has_stages(g, MANY, NULL, 1, rows == OF_STAGE / 2);
         graphi_graph_destroy(g);
     }
+}
+
+/* h(t) = tanh(x(t) W + h(t - 1) U), or with the two pairs the other way round, of `layers` layers. */
+static graphi_graph *gates(int64_t units, int layers, int steps, bool late_first)
+{
+    enum { MOST = 4 };
+    graphi_graph *g = new_graph();
+    const int64_t rows[] = {graphi_symbol(g, "rows", ROWS), units}, sides[] = {units, units};
+    const graphi_initializer small = {.kind = GRAPHI_INIT_UNIFORM, .a = -0.05, .b = 0.05};
+    graphi_value w[MOST], u[MOST], h[MOST], loss = GRAPHI_NONE;
+    char name[32];
+    for (int l = 0; l < layers; l++) {
+        snprintf(name, sizeof name, "w%d", l);
+        w[l] = graphi_parameter(g, name, GRAPHI_F32, 2, sides, &small);
+        snprintf(name, sizeof name, "u%d", l);
+        u[l] = graphi_parameter(g, name, GRAPHI_F32, 2, sides, &small);
+        snprintf(name, sizeof name, "h%d", l);
+        h[l] = graphi_input(g, name, GRAPHI_F32, 2, rows);
+    }
+    for (int t = 0; t < steps; t++) {
+        snprintf(name, sizeof name, "x%d", t);
+        graphi_value x = graphi_input(g, name, GRAPHI_F32, 2, rows);
+        for (int l = 0; l < layers; l++) {
+            const graphi_value from_x = graphi_matmul(g, x, w[l], 0, 0), from_h = graphi_matmul(g, h[l], u[l], 0, 0);
+            x = h[l] = graphi_tanh(g, late_first ? graphi_add(g, from_h, from_x) : graphi_add(g, from_x, from_h));
+        }
+        const graphi_value part = graphi_reduce_sum(g, graphi_square(g, x), NULL, 0, 0);
+        loss = loss == GRAPHI_NONE ? part : graphi_add(g, loss, part);
+    }
+    graphi_output(g, "loss", loss);
+    assert_int_equal(graphi_minimize(g, loss, &(graphi_optimizer){.learning_rate = number(g, 0.001f)}), GRAPHI_OK);
+    assert_int_equal(graphi_graph_status(g), GRAPHI_OK);
+    return g;
+}
+
+/* Products behind others whose sums they go on from, but for weight gradients, in one phase. */
+static int later_products(const graphi_graph *g, int backward)
+{
+    int count = 0;
+    for (size_t i = 0; i < g->nodes.count; i++) {
+        const struct node *node = &g->nodes.data[i];
+        count += is_kind(node, "matmul") && !attr_int(node, "trans_a") && attr_int(node, "base") &&
+                 node->backward == backward;
+    }
+    return count;
+}
+
+/* x(t) W is made before h(t - 1) is there, in every step but the first, which waits for neither, whichever of the two
+ * was written first. Of a layer above another the two change places: its first step waits for what comes from below,
+ * and in the second one both come together. Small products stay whole. */
+static void gates_begin_early(void **state)
+{
+    enum { UNITS_ENOUGH = 256, GATES = 4 };
+    static const struct {
+        int64_t units;
+        int layers, cores;
+        bool late_first;
+        const char *disable;
+        int forward;
+    } cases[] = {{UNITS_ENOUGH, 1, MANY, false, NULL, GATES - 1},
+                 {UNITS_ENOUGH, 1, FEW, false, NULL, 0},
+                 {UNITS_ENOUGH, 1, MANY, false, "stages", 0},
+                 {UNITS_ENOUGH - 16, 1, MANY, false, NULL, 0},
+                 {UNITS_ENOUGH, 1, MANY, true, NULL, GATES - 1},
+                 {UNITS_ENOUGH, 2, MANY, false, NULL, 2 * (GATES - 1)},
+                 {UNITS_ENOUGH, 2, FEW, true, NULL, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        graphi_graph *g = gates(cases[i].units, cases[i].layers, GATES, cases[i].late_first);
+        struct pass_options options = {.isa = ISA_PLAIN, .cores = cases[i].cores, .disable = cases[i].disable};
+        graphi_graph *copy = rewritten(g, options);
+        const int found = later_products(copy, 0);
+        if (found != cases[i].forward)
+            fail_msg("case %zu: found %d products in stages, expected %d", i, found, cases[i].forward);
+        graphi_graph_destroy(copy);
+        graphi_graph_destroy(g);
+    }
+}
+
+/* With bias-like epilogues, packed weights, bounded rows, any instruction set and precision. */
+static void early_gates_have_the_same_bits(void **state)
+{
+    for (enum isa isa = ISA_PLAIN; isa <= isa_detect(); isa++)
+        for (int rounded = 0; rounded < 2; rounded++) {
+            graphi_graph *g = gates(256, 2, 3, false);
+            struct pass_options options = {
+                .isa = isa, .cores = FEW, .multiplicands = rounded ? GRAPHI_BF16 : GRAPHI_F32};
+            graphi_graph *few = rewritten(g, options);
+            options.cores = MANY;
+            graphi_graph *many = rewritten(g, options);
+            assert_true(later_products(many, 0) > 0 && later_products(many, 1) > 0 && !later_products(few, 1));
+            same_results_on(isa, ROWS - 1, many, few, 0, "early gates");
+            graphi_graph_destroy(many);
+            graphi_graph_destroy(few);
+            graphi_graph_destroy(g);
+        }
 }
 
 static int products_of_plan(graphi_machine *machine, const char *disable)
@@ -227,8 +329,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_over_time_are_cut), cmocka_unit_test(stages_are_early),
         cmocka_unit_test(cores_change_no_bits),   cmocka_unit_test(rows_may_be_bounded),
-        cmocka_unit_test(what_is_not_early_stays),
-        cmocka_unit_test(short_sums_stay),        cmocka_unit_test(plans_know_the_cores),
+        cmocka_unit_test(operands_come_in_order),
+        cmocka_unit_test(short_sums_stay),        cmocka_unit_test(gates_begin_early),
+        cmocka_unit_test(early_gates_have_the_same_bits),
+        cmocka_unit_test(plans_know_the_cores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

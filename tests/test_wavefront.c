@@ -37,7 +37,7 @@ static struct starts simulate(graphi_policy policy)
     struct starts starts = {.cells = 0};
     check_ok(graphi_model_create("lstm", &(graphi_model_options){.size = "medium", .steps = STEPS}, &g));
     graphi_plan_options options = {
-        .setting = {.policy = policy, .executors = 8, .width = 8}, .arena_target = INT64_MAX / 4, .disable = "merge"};
+        .setting = {.policy = policy, .executors = 8, .width = 8}, .arena_target = INT64_MAX / 4, .disable = "stages"};
     check_ok(graphi_plan_create(g, phi, &options, &plan));
     const struct compiled *c = plan->compiled;
     struct task_record *records = mem_zalloc_array((size_t)c->tasks, sizeof *records);

@@ -20,9 +20,9 @@
 
 #include <string.h>
 
-/* Few rows; a weight of at least so many times the elements that the rows bring to it and take from it; cores that are
- * busy with what is left side by side. */
-enum { MOST_ROWS = 24, LEAST_PART = 16, MOST_CORES = 8, MOST_PAIRS = 64, MOST_SEARCHES = 256 };
+/* A weight of at least so many times the elements that the rows bring to it and take from it; cores that are busy with
+ * what is left side by side. */
+enum { LEAST_PART = 16, MOST_CORES = 8, MOST_PAIRS = 64, MOST_SEARCHES = 256 };
 
 struct follower { /* of a node: who reads its result, as which input; -1: waits for it without reading */
     int32_t node, input;
@@ -70,7 +70,7 @@ static bool may_batch(const graphi_graph *graph, const struct node *node)
     for (int k = 0; k < node->inputs; k += 2) {
         const struct value_type *a = &graph_value(graph, node->input[k])->type;
         const struct value *b = graph_value(graph, node->input[k + 1]);
-        if (a->rank != 2 || a->symbol >= 0 || a->dims[0] > MOST_ROWS || !is_weight(graph, b) ||
+        if (a->rank != 2 || a->symbol >= 0 || a->dims[0] > BATCH_MOST_ROWS || !is_weight(graph, b) ||
             LEAST_PART * a->dims[0] * (b->type.dims[0] + b->type.dims[1]) > type_count(&b->type))
             return false;
     }

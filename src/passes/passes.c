@@ -23,7 +23,7 @@
     X(tables, false, false, "a sum over time of gradients of a table of embeddings is one, of all ids")                \
     X(merge, false, true, "products and convolutions that share an input are one (may alter rounding)")                \
     X(batch, false, false, "products of few rows by one weight that do not wait for each other are one")               \
-    X(stages, false, false, "many cores begin weight gradients over time early, in stages")                            \
+    X(stages, false, false, "sums of products are in the order in which operands come; many cores begin them early")   \
     X(epilogue, false, false, "bias and activation run on the tiles of the product or convolution before them")        \
     X(bands, false, false, "a pool works on some rows of its convolution at a time, whose image is never whole")       \
     X(recompute, false, false, "what follows from small values or one kept array is made again in the backward pass")  \

@@ -99,6 +99,8 @@ bool constant_is(const graphi_graph *graph, int32_t value, float number);
 /* Nodes from `first` on stand in for `node`: its place, scope and phase. */
 void adopt(graphi_graph *graph, int32_t first, const struct node *node);
 bool is_kind(const struct node *node, const char *kind);
+/* Products of so many rows at most may be put together by pass_batch, which says in what order their pairs are. */
+enum { BATCH_MOST_ROWS = 24 };
 /* A matrix product as the user or autodiff writes it: of no packed weight, without a base or a program. */
 bool is_plain_product(const struct node *node);
 bool same_type(const graphi_graph *graph, int32_t a, int32_t b); /* of two values */

@@ -64,13 +64,16 @@ static int32_t weight_at(const struct weights *w, const struct node *node, int k
     return w->readers[node->input[k]] > 1 && !(node->kind->flags & OP_PACK) ? node->input[k] : -1;
 }
 
-/* The largest of a node's weights; -1: it has none. */
+/* The largest of a node's weights, of several the first in the graph; -1: it has none. */
 static int32_t main_weight(const struct weights *w, const struct node *node)
 {
     int32_t most = -1;
     for (int k = 0; k < node->inputs; k++) {
         const int32_t value = weight_at(w, node, k);
-        if (value >= 0 && (most < 0 || bytes_of(w, value) > bytes_of(w, most)))
+        if (value < 0)
+            continue;
+        const int64_t more = most < 0 ? 1 : bytes_of(w, value) - bytes_of(w, most);
+        if (more > 0 || (more == 0 && value < most))
             most = value;
     }
     return most;
