@@ -30,6 +30,7 @@
 
 enum { MOST_TASKS = 20000, MOST_WORKERS = 4096, ROUNDS = 30 };
 static const double HEAT = 0.0001; /* of the makespan, at the start of the walk; chosen by `graphi bench search` */
+static const double WORTH_A_ROUND = 0.005; /* of the classes: the makespan falls by so much */
 enum { LEAST_BUDGET = 200000, BUDGET_OF_WORKER = 48000, MOST_BUDGET = 3200000 };
 enum { ROUNDS_A_SIMULATION = 8 }; /* that cost as much as one */
 
@@ -205,11 +206,11 @@ static void try_rules(struct search *s)
     search_back(s);
 }
 
-/* Whole classes, those that hold a part of the work: each of their widths for all of their tasks. */
-static void try_classes(struct search *s)
+/* Whole classes, those that hold a part of the work: each of their widths for all of their tasks, until `rest` of the
+ * budget is left. */
+static void try_each_class(struct search *s, int64_t rest)
 {
     double work = 0, *own = s->flow; /* free by now; fewer classes than tasks */
-    int64_t rest = s->left - s->left / 4;
     memset(own, 0, (size_t)s->t->count * sizeof *own);
     for (int32_t v = 0; v < s->t->count; v++) {
         own[s->t->curve_of[v]] += curve_ns(curve_of(s, v), 1);
@@ -225,6 +226,17 @@ static void try_classes(struct search *s)
             consider(s);
             search_back(s);
         }
+}
+
+/* Again as long as that gains: which width is best for one class depends on those of the others. */
+static void try_classes(struct search *s)
+{
+    const int64_t rest = s->left / 2;
+    double before;
+    do {
+        before = s->best_ns;
+        try_each_class(s, rest);
+    } while (s->best_ns < (1 - WORTH_A_ROUND) * before && s->left > rest);
 }
 
 /* --- memory --- */
