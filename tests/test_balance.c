@@ -126,7 +126,8 @@ static double busiest(const struct kernel *kernel, const struct conv_spec *spec,
 static void check_threads(struct conv_shape shape, enum conv_direction direction, enum conv_algorithm algorithm,
                           int threads, double bound)
 {
-    struct conv_spec spec = {.shape = shape, .direction = direction, .algorithm = algorithm, .threads = threads};
+    struct conv_spec spec = {.shape = shape, .direction = direction, .algorithm = algorithm, .threads = threads,
+                             .cores = threads};
     struct kernel kernel;
     assert_int_equal(conv_shape_finish(&spec.shape, "test"), GRAPHI_OK);
     const struct conv_shape *s = &spec.shape;
@@ -308,8 +309,8 @@ static void many_blocks_are_many_shares(void **state)
     }
 }
 
-/* For many threads blocks of channels are narrower, in any precision; no bit of the sums depends on it. */
-static void threads_change_no_bits(void **state)
+/* For many cores blocks of channels are narrower, in any precision; no bit of the sums depends on it. */
+static void cores_change_no_bits(void **state)
 {
     (void)state;
     static const struct {
@@ -326,7 +327,7 @@ static void threads_change_no_bits(void **state)
         float *result[2];
         for (int many = 0; many < 2; many++) {
             struct conv_spec spec = {.shape = square_conv(n, side, c, k, 3), .direction = CONV_BACKWARD_WEIGHTS,
-                                     .algorithm = CONV_WINOGRAD, .threads = many ? 17 : 16,
+                                     .algorithm = CONV_WINOGRAD, .cores = many ? 32 : 16,
                                      .multiplicands = i % 2 ? GRAPHI_BF16 : GRAPHI_F32};
             struct kernel kernel;
             assert_int_equal(conv_shape_finish(&spec.shape, "test"), GRAPHI_OK);
@@ -464,7 +465,7 @@ int main(void)
         cmocka_unit_test(tiles_have_rows),
         cmocka_unit_test(weights_in_blocks),
         cmocka_unit_test(weights_of_many_tiles), cmocka_unit_test(many_blocks_are_many_shares),
-        cmocka_unit_test(long_sums_have_many_parts), cmocka_unit_test(threads_change_no_bits),
+        cmocka_unit_test(long_sums_have_many_parts), cmocka_unit_test(cores_change_no_bits),
         cmocka_unit_test(few_shares_are_even),
         cmocka_unit_test(odd_pieces_of_channels),
     };

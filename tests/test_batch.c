@@ -129,6 +129,55 @@ static void cores_change_no_bits(void **state)
             }
 }
 
+/* z(t) = tanh(x(t) P) W + x(t) V: both pairs can be had of all steps at once, as products of many rows. */
+static graphi_graph *of_two_shared_pairs(bool late_first)
+{
+    enum { MANY_STEPS = 16 };
+    graphi_graph *g = new_graph();
+    graphi_value p = weight(g, "p", 0), w = weight(g, "w", 0), v = weight(g, "v", 0), loss = GRAPHI_NONE;
+    for (int t = 0; t < MANY_STEPS; t++) {
+        graphi_value x = input(g, "x", t, ROWS), late = times(g, graphi_tanh(g, times(g, x, p)), w),
+                     early = times(g, x, v);
+        graphi_value z = late_first ? graphi_add(g, late, early) : graphi_add(g, early, late);
+        graphi_value part = graphi_reduce_sum(g, graphi_square(g, z), NULL, 0, 0);
+        loss = loss == GRAPHI_NONE ? part : graphi_add(g, loss, part);
+    }
+    graphi_output(g, "loss", loss);
+    assert_int_equal(graphi_minimize(g, loss, &(graphi_optimizer){.learning_rate = number(g, 1e-3f)}), GRAPHI_OK);
+    return g;
+}
+
+/* z = x W and relu(y P) W, whose operands are there together where both products are one. */
+static graphi_graph *of_one_weight(bool late_first)
+{
+    graphi_graph *g = new_graph();
+    graphi_value p = weight(g, "p", 0), w = weight(g, "w", 0);
+    graphi_value early = input(g, "x", 0, ROWS), late = graphi_relu(g, times(g, input(g, "y", 0, ROWS), p));
+    graphi_value first = times(g, late_first ? late : early, w), second = times(g, late_first ? early : late, w);
+    graphi_value loss = graphi_add(g, graphi_reduce_sum(g, graphi_square(g, first), NULL, 0, 0),
+                                   graphi_reduce_sum(g, graphi_square(g, second), NULL, 0, 0));
+    graphi_output(g, "loss", loss);
+    assert_int_equal(graphi_minimize(g, loss, &(graphi_optimizer){.learning_rate = number(g, 1e-3f)}), GRAPHI_OK);
+    return g;
+}
+
+/* What was put together waits for the last of its parts, so operands are there in another order than apart: pass_ready
+ * must not see that. */
+static void order_is_from_before(void **state)
+{
+    for (int form = 0; form < 4; form++) {
+        graphi_graph *g = (form & 1 ? of_one_weight : of_two_shared_pairs)(form >> 1);
+        assert_int_equal(graphi_graph_status(g), GRAPHI_OK);
+        graphi_graph *few = rewritten(g, (struct pass_options){.isa = isa_detect(), .cores = FEW});
+        graphi_graph *many = rewritten(g, (struct pass_options){.isa = isa_detect(), .cores = MANY});
+        assert_int_not_equal(few->nodes.count, many->nodes.count);
+        same_results_on(isa_detect(), 0, many, few, 0, "cores");
+        graphi_graph_destroy(many);
+        graphi_graph_destroy(few);
+        graphi_graph_destroy(g);
+    }
+}
+
 /* Each product of a chain reads what the one before made. */
 static void what_waits_stays(void **state)
 {
@@ -309,6 +358,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_become_rows),      cmocka_unit_test(cores_change_no_bits),
+        cmocka_unit_test(order_is_from_before),
         cmocka_unit_test(what_waits_stays),       cmocka_unit_test(no_cycle_comes_about),
         cmocka_unit_test(updates_are_waited_for), cmocka_unit_test(neighbours_are_not_copied),
         cmocka_unit_test(batches_follow_each_other),

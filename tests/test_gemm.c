@@ -130,7 +130,9 @@ static void make_problem(struct problem *p, enum isa isa)
     p->isa = isa;
     struct gemm_spec *s = &p->spec;
     s->trans_a = random_below(2);
+    static const int cores[] = {0, 0, 2, 6, 12, 48, 68, 1024};
     s->threads = (int)random_below(3);
+    s->cores = cores[random_below(8)];
     const bool tall = s->trans_a && !random_below(8); /* a gradient so large that pieces of A are copied */
     s->m = tall ? 300 : some_size(21);
     s->n = tall ? 330 : some_size(21);
@@ -530,7 +532,7 @@ static void cores_change_no_bits(void **state)
         float *result[2];
         for (int known = 0; known < 2; known++) {
             struct gemm_spec spec = {.m = m, .n = n, .pairs = 1, .trans_a = cases[i].trans_a, .k = &k, .lda = &lda,
-                                     .ldb = &n, .ldc = n, .threads = known ? cases[i].cores : 0};
+                                     .ldb = &n, .ldc = n, .cores = known ? cases[i].cores : 0};
             struct kernel kernel;
             assert_int_equal(gemm_bind(&spec, isa_detect(), &kernel), GRAPHI_OK);
             if (known && isa_detect() >= ISA_AVX2 && kernel.shares[0] != cases[i].shares)

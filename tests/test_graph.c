@@ -492,10 +492,11 @@ static void regions_are_inlined_in_one_sweep(void **state)
 {
     enum { FEW = 200, MANY = 100 * FEW };
     for (int handed = 0; handed < 2; handed++) {
-        double few = INFINITY;
+        double few = INFINITY, many = INFINITY;
         for (int tries = 0; tries < 5; tries++)
             few = fmin(few, inlined_in(FEW, handed));
-        double many = inlined_in(MANY, handed);
+        for (int tries = 0; tries < 5 && many > 1000 * few; tries++) /* others may have had the core */
+            many = fmin(many, inlined_in(MANY, handed));
         if (many > 1000 * few)
             fail_msg("%d calls take %g s, %d take %g s", FEW, few, MANY, many);
     }

@@ -126,7 +126,7 @@ static void bind(const struct problem *p, enum isa isa, int most, struct kernel 
 {
     struct conv_spec spec = p->spec;
     struct gemm_spec product = p->product ? *p->product : (struct gemm_spec){0};
-    spec.threads = product.threads = most;
+    spec.threads = product.threads = spec.cores = product.cores = most;
     check_ok(p->product ? gemm_bind(&product, isa, kernel) : conv_bind(&spec, isa, kernel));
 }
 
@@ -300,7 +300,7 @@ static void scratch_shrinks(void **state)
 static void runs_of_shares(void **state)
 {
     (void)state;
-    for (int shares = 1; shares <= SHARES_MAX; shares++)
+    for (int shares = 1; shares < 2 * SHARES_MAX; shares++)
         for (int width = 1; width <= 2 * SHARES_MAX; width++)
             for (int member = 0; member < width; member++) {
                 int64_t begin, end;

@@ -30,7 +30,7 @@
 
 enum { MOST_TASKS = 20000, MOST_WORKERS = 4096, ROUNDS = 30 };
 static const double HEAT = 0.0001; /* of the makespan, at the start of the walk; chosen by `graphi bench search` */
-static const double WORTH_A_ROUND = 0.005; /* of the classes: the makespan falls by so much */
+static const double WORTH_A_ROUND = 0.005; /* of the classes: the makespan falls by so much; chosen as HEAT */
 enum { LEAST_BUDGET = 200000, BUDGET_OF_WORKER = 48000, MOST_BUDGET = 3200000 };
 enum { ROUNDS_A_SIMULATION = 8 }; /* that cost as much as one */
 
@@ -386,7 +386,8 @@ static int64_t budget_for(int workers)
 
 const double search_prices[SEARCH_PRICES] = {0.5, 0.7, 0.3, 0.9, 0.1, 0.6, 0.4, 0.8, 0.2, 0.97, 0.06, 0.02};
 
-/* A quarter of the budget goes to prices; what is left over to the walk and to insertion, half each. */
+/* A quarter of the budget goes to prices, half of the rest at most to classes; what is left over to the walk and to
+ * insertion, half each. */
 static void search(struct search *s)
 {
     if (s->plan->measured && s->plan->machine->captured)

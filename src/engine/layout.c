@@ -62,6 +62,7 @@ void bind_call_of(const struct layout *layout, int32_t id, struct array_desc *in
                                .sample_rows = bound ? type->dims[0] / bound : 1,
                                .streaming = compiled->options.streaming,
                                .threads = compiled->machine->cores + compiled->machine->siblings,
+                               .cores = compiled->machine->cores,
                                .absent = absent(layout, node)};
 }
 

@@ -64,7 +64,8 @@ struct bind_call {
     uint64_t key; /* of the node, for random counters: stable over passes (hash of its scope and ordinal) */
     int64_t sample_rows; /* of output 0 that one sample has: dimension 0 over the symbol it follows; 1 if it is fixed */
     graphi_streaming streaming; /* of which results: types.h */
-    int threads; /* most that a call will have; 0: not known. For sizes of workspaces, never for how work is cut */
+    int threads; /* most that a call will have; 0: not known. For sizes of workspaces */
+    int cores;   /* of the machine; 0: not known. For how work is cut, where no bit follows from that */
     uint32_t absent;            /* bit i: nobody reads output i, which has no bytes: the kernel leaves it alone */
 };
 

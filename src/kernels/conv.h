@@ -32,7 +32,7 @@ struct conv_spec {
                             default */
     bool prepared;       /* w is as conv_pack_bind left it for conv_form_wanted; algorithm is not AUTO */
     graphi_dtype multiplicands; /* BF16: may be rounded to bfloat16 (Winograd's points: conv_internal.h) */
-    int threads;                /* most of a call, 0: not known. Sizes the workspace and shares, no result */
+    int threads, cores; /* most of a call, and of the machine; 0: not known. Size workspace and shares, no result */
     bool rounded_x,
         rounded_y; /* x, dy are bfloat16 already (their strides count such elements): where conv_rounds says so */
     struct epilogue_spec epilogue; /* forward and backward-data: over (n*oh*ow) x k (or (n*h*w) x c) */

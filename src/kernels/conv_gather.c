@@ -426,26 +426,34 @@ static int64_t all_tiles(const struct gather *g)
     return pixel_tiles(g, g->s.n) * g->panels * g->s.groups;
 }
 
-/* As in gemm.c: flatter tiles, down to half, where the busiest thread has less of them by a thirtieth. */
-static void even_tiles(struct gather *g, int threads)
+/* What the busiest core has of tiles of at most so many rows; those of a region are as even as that allows. */
+static double rows_at(struct gather *g, int64_t tile_rows, double tallest, int cores)
 {
-    const int64_t tallest = g->tile_rows, flattest = most(tallest / 2, TILE_ROWS_MIN);
-    if (!worth_evening(all_tiles(g), threads))
-        return;
-    double fewest = 0.97 * rows_of_busiest(all_tiles(g), (double)tallest, (double)tallest, threads);
+    g->tile_rows = tile_rows;
+    const double rows = (double)(g->s.n * g->result_h * g->result_w) / (double)most(pixel_tiles(g, g->s.n), 1);
+    return rows_of_busiest(all_tiles(g), rows, tallest, cores);
+}
+
+/* As in gemm.c: flatter tiles, down to half, where the busiest core has less of them. */
+static void even_tiles(struct gather *g, int cores)
+{
+    const int64_t tallest = g->tile_rows;
     int64_t found = tallest;
-    for (g->tile_rows--; g->tile_rows >= flattest; g->tile_rows--) {
-        const double rows = rows_of_busiest(all_tiles(g), (double)g->tile_rows, (double)tallest, threads);
-        if (rows < fewest) {
-            fewest = rows;
-            found = g->tile_rows;
+    if (!worth_evening(all_tiles(g), cores))
+        return;
+    double fewest = (1 - WORTH_FLATTER) * rows_at(g, tallest, (double)tallest, cores);
+    for (int64_t rows = tallest - 1; rows >= most(tallest / 2, TILE_ROWS_MIN); rows--) {
+        const double busiest = rows_at(g, rows, (double)tallest, cores);
+        if (busiest < fewest) {
+            fewest = busiest;
+            found = rows;
         }
     }
     g->tile_rows = found;
 }
 
 /* As in gemm.c: halved while there are too few tiles and each is worth handing out. */
-static void cut(struct gather *g, int threads)
+static void cut(struct gather *g, int cores)
 {
     double half_flops = (double)g->width * (double)(g->taps * g->source_c);
     for (g->tile_rows = TILE_ROWS_MAX; g->tile_rows > TILE_ROWS_MIN; g->tile_rows /= 2) {
@@ -454,11 +462,11 @@ static void cut(struct gather *g, int threads)
         if (!((tiles < 32 && half >= 2e6) || (tiles < 8 && half >= 0.5e6)))
             break;
     }
-    even_tiles(g, threads);
+    even_tiles(g, cores);
     g->pack_units = g->pack ? g->packing.units : 0;
     g->convert_units = g->convert ? divide_up(g->source_pixels, CONVERT_PIXELS) : 0;
-    g->prepare_shares = clamp_shares_for(g->pack_units + g->convert_units, threads);
-    g->multiply_shares = clamp_shares_for(all_tiles(g), threads);
+    g->prepare_shares = clamp_shares_for(g->pack_units + g->convert_units, cores);
+    g->multiply_shares = clamp_shares_for(all_tiles(g), cores);
 }
 
 static void list_regions(struct gather *g, const struct conv_run *ys, int64_t y_count, const struct conv_run *xs,
@@ -514,7 +522,7 @@ graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struc
     g->in_line = g->taps == 1 && g->regions == 1 && g->region->dense && g->source_plane == g->result_h * g->result_w &&
                  g->source_ld == g->depth;
     g->micro = micro_kernel(isa, g->round);
-    cut(g, spec->threads);
+    cut(g, spec->cores);
     g->weights_at = g->convert ? whole_lines(4 * g->source_pixels * g->source_ld) : 0;
     describe(g, kernel, bytes);
     kernel->params = g;

@@ -382,10 +382,10 @@ static void size_up(struct weights *g, enum isa isa)
     g->parts = conv_weight_parts(s, tiles_of(g), g->count);
 }
 
-static size_t lay_out(struct weights *g, int threads)
+static size_t lay_out(struct weights *g, int threads, int cores)
 {
-    g->shares = clamp_shares_for(tiles_of(g), threads);
-    g->reduce_shares = g->parts > 1 ? clamp_shares_for(divide_up(g->count, CONV_REDUCE_STEP), threads) : 0;
+    g->shares = clamp_shares_for(tiles_of(g), cores);
+    g->reduce_shares = g->parts > 1 ? clamp_shares_for(divide_up(g->count, CONV_REDUCE_STEP), cores) : 0;
     g->slots = share_slots(g->shares, threads);
     g->slots_at = g->parts > 1 ? whole_lines(4 * g->parts * g->count) : 0;
     return g->slots_at + whole_lines(4 * g->slots * g->copy_floats);
@@ -409,7 +409,7 @@ graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, stru
     g->loops = reduce_loops_of(isa);
     size_up(g, isa);
     const struct conv_shape *s = &g->s;
-    size_t workspace = lay_out(g, spec->threads);
+    size_t workspace = lay_out(g, spec->threads, spec->cores);
     *kernel = (struct kernel){.name = "conv_weights", .run = weights_run, .params = g, .params_bytes = bytes,
                               .workspace = workspace, .phases = g->parts > 1 ? 2 : 1,
                               .shares = {g->shares, g->reduce_shares},

@@ -77,18 +77,18 @@ static graphi_status flat_run(const struct kernel_call *call, int phase, int sha
     return GRAPHI_OK;
 }
 
-static graphi_status bind_product(const struct conv_spec *spec, int64_t parts, int threads, enum isa isa,
+static graphi_status bind_product(const struct conv_spec *spec, int64_t parts, int cores, enum isa isa,
                                   struct kernel *product)
 {
     const struct conv_shape *s = &spec->shape;
     const int64_t pixels = divide_up(s->n * s->oh * s->ow, parts);
     const struct gemm_spec gemm = {.m = s->c / s->groups, .n = s->k / s->groups, .pairs = 1, .k = &pixels,
                                    .lda = &s->ldx, .ldb = &s->ldy, .ldc = s->k, .trans_a = true, .bounded = true,
-                                   .threads = threads, .multiplicands = GRAPHI_F32};
+                                   .threads = spec->threads, .cores = cores, .multiplicands = GRAPHI_F32};
     return gemm_bind(&gemm, isa, product);
 }
 
-/* Shares of a part's product where nothing is known of the threads, on which its bits may not depend. */
+/* Shares of a part's product on a machine of which nothing is known: no bit may depend on it. */
 static graphi_status shares_of_part(const struct conv_spec *spec, int64_t parts, enum isa isa, int *shares)
 {
     struct kernel product;
@@ -109,7 +109,7 @@ static graphi_status bind_parts(const struct conv_spec *spec, enum isa isa, int6
         TRY(shares_of_part(spec, *parts, isa, &each));
         *parts = *parts * each > alone ? *parts : 1;
     }
-    return bind_product(spec, *parts, spec->threads, isa, product);
+    return bind_product(spec, *parts, spec->cores, isa, product);
 }
 
 graphi_status conv_weights_flat_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
@@ -138,8 +138,8 @@ graphi_status conv_weights_flat_bind(const struct conv_spec *spec, enum isa isa,
     g->products_at = parts > 1 ? (size_t)whole_lines(4 * parts * count) : 0;
     const bool by_threads = share_slots(g->product_shares, spec->threads) < g->product_shares;
     g->apart = by_threads ? 0 : (size_t)whole_lines((int64_t)product.workspace);
-    g->shares = clamp_shares_for(products_of(g) * g->product_shares, spec->threads);
-    g->reduce_shares = parts > 1 ? clamp_shares_for(divide_up(count, CONV_REDUCE_STEP), spec->threads) : 0;
+    g->shares = clamp_shares_for(products_of(g) * g->product_shares, spec->cores);
+    g->reduce_shares = parts > 1 ? clamp_shares_for(divide_up(count, CONV_REDUCE_STEP), spec->cores) : 0;
     *kernel = (struct kernel){.name = "conv_weights", .run = flat_run, .params = g,
                               .params_bytes = own + product.params_bytes, .phases = parts > 1 ? 2 : 1,
                               .shares = {g->shares, g->reduce_shares},

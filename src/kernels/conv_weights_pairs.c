@@ -260,7 +260,7 @@ static void find_inside(struct weights *g)
         g->right--;
 }
 
-static void size_up(struct weights *g, enum isa isa)
+static void size_up(struct weights *g, int cores, enum isa isa)
 {
     struct conv_shape *s = &g->s;
     if (conv_flat(s)) {
@@ -293,9 +293,9 @@ static void size_up(struct weights *g, enum isa isa)
     g->y_at = whole_lines(4 * s->n * s->h * g->columns * s->c);
     g->marks_at = g->y_at + whole_lines(4 * s->n * s->oh * g->half * s->k);
     g->parts_at = g->marks_at + whole_lines(s->n * (s->h + s->oh));
-    g->shares[0] = clamp_shares(s->n * (s->h + s->oh));
-    g->shares[1] = clamp_shares(tiles_of(g));
-    g->shares[2] = g->parts > 1 ? clamp_shares(divide_up(g->count, CONV_REDUCE_STEP)) : 0;
+    g->shares[0] = clamp_shares_for(s->n * (s->h + s->oh), cores);
+    g->shares[1] = clamp_shares_for(tiles_of(g), cores);
+    g->shares[2] = g->parts > 1 ? clamp_shares_for(divide_up(g->count, CONV_REDUCE_STEP), cores) : 0;
 }
 
 graphi_status conv_weights_pairs_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
@@ -310,7 +310,7 @@ graphi_status conv_weights_pairs_bind(const struct conv_spec *spec, enum isa isa
     g->micro = micro_kernel(isa, true);
     g->loops = reduce_loops_of(isa);
     g->round = pair_functions(isa);
-    size_up(g, isa);
+    size_up(g, spec->cores, isa);
     *kernel = (struct kernel){.name = "conv_weights", .run = run, .params = g, .params_bytes = sizeof *g,
                               .phases = g->parts > 1 ? 3 : 2,
                               .workspace = g->parts_at + (g->parts > 1 ? 4 * (size_t)(g->parts * g->count) : 0),

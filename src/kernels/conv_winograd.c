@@ -256,10 +256,10 @@ static graphi_status winograd_run(const struct kernel_call *call, int phase, int
  * then has as many as the others and blocks are not too small. */
 static int shares_of(const struct conv_spec *spec, int64_t tiles, int64_t blocks)
 {
-    const int64_t limit = shares_for_cores(spec->threads);
+    const int64_t limit = shares_for_cores(spec->cores);
     const int64_t shares = spec->by_rows ? least(blocks, ROWS_SHARES) : divide_up(blocks, divide_up(blocks, limit));
-    const int64_t all_cores = round_up(shares, most(least(spec->threads, limit), 1));
-    if (spec->threads > 2 && !spec->by_rows && all_cores * BLOCK_MIN <= tiles)
+    const int64_t all_cores = round_up(shares, most(least(spec->cores, limit), 1));
+    if (spec->cores > 2 && !spec->by_rows && all_cores * BLOCK_MIN <= tiles)
         return (int)all_cores;
     return (int)(shares + (shares > 1 ? shares % 2 : 0));
 }
@@ -284,7 +284,7 @@ static void size_up(struct winograd *g, const struct conv_spec *spec)
     g->width = panel_width(g->result_c);
     g->panels = panel_count(g->result_c);
     int64_t tiles = s->n * g->tiles_y * g->tiles_x;
-    g->weight_shares = clamp_shares_for(g->packing.units, spec->threads);
+    g->weight_shares = clamp_shares_for(g->packing.units, spec->cores);
     int64_t block = BLOCK_BYTES / (g->points * 4 * g->depth) / 6 * 6; /* whole rows of the micro-kernel */
     block = block < BLOCK_MIN ? BLOCK_MIN : least(block, BLOCK_MAX);
     g->shares = shares_of(spec, tiles, most(divide_up(tiles, block), 1));

@@ -7,7 +7,7 @@
  * inputs and gradients and adds their products, a matrix for each point. Result channels are cut first, since a part
  * costs points of its own, which are written, read and added: a tenth of the time of 144 tiles. Blocks have at least
  * 56 of them, or twice as many where a part has so many tiles that transforming the inputs once for each block costs
- * more than its points; of more than 16 threads all have work where blocks are narrower. With several parts the second
+ * more than its points; of more than 16 cores all have work where blocks are narrower. With several parts the second
  * phase adds them in order. Parts follow from the shape alone; they and blocks are 1 or an even number, so that two
  * threads have the same work. With bfloat16 the points of two tiles become pairs. An infinity or NaN in a tile makes
  * the whole window's gradients of its channel NaN. Usual size: 32 x 32 x 32 pixels, 64 to 192 channels: 2048 tiles, 1
@@ -32,7 +32,7 @@ enum {
     LINE = 16,         /* result channels that are not divided */
     CHANNELS_MIN = 56, /* of a block; twice as many */
     MANY_TILES = 16,   /* where there are so many tiles a source channel */
-    FEW_THREADS = 16,  /* for more blocks are as narrow as so many lines: */
+    FEW_CORES = 16,    /* for more blocks are as narrow as so many lines: */
     FINE_LINES = 2,
     REDUCE_ROWS = 4,   /* source channels added and transformed back at a time */
     REDUCE_SHARES = 64,
@@ -218,7 +218,7 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
 
 /* --- binding --- */
 
-/* More blocks for many threads, the most there can be of as many lines each. Each transforms all inputs again. */
+/* More blocks for many cores, the most there can be of as many lines each. Each transforms all inputs again. */
 static int64_t finer(const struct weights *g)
 {
     int64_t blocks = most(g->lines / FINE_LINES / 2 * 2, 1);
@@ -228,8 +228,8 @@ static int64_t finer(const struct weights *g)
 }
 
 /* Blocks of 64 channels, one panel, are fastest: hence 6 and 12 beside the powers of two. What parts there are, on
- * which bits depend, does not depend on the threads. */
-static void cut(struct weights *g, int64_t tiles, int threads)
+ * which bits depend, does not depend on the cores. */
+static void cut(struct weights *g, int64_t tiles, int cores)
 {
     static const int numbers[] = {16, 12, 8, 6, 4, 2, 1};
     const int64_t fewest = tiles < MANY_TILES * g->s.c ? CHANNELS_MIN : 2 * CHANNELS_MIN, k = g->s.k;
@@ -242,18 +242,19 @@ static void cut(struct weights *g, int64_t tiles, int threads)
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         while (g->blocks * g->parts < steps[i].shares && tiles >= 2 * g->parts * steps[i].tiles)
             g->parts *= 2;
-    g->blocks = threads > FEW_THREADS ? least(finer(g), shares_for_cores(threads) / g->parts) : g->blocks;
+    if (cores > FEW_CORES) /* an even number again */
+        g->blocks = most(least(finer(g), shares_for_cores(cores) / g->parts / 2 * 2), g->blocks);
     g->shares = (int)(g->blocks * g->parts);
 }
 
-static size_t size_up(struct weights *g, int threads)
+static size_t size_up(struct weights *g, int threads, int cores)
 {
     const struct conv_shape *s = &g->s;
     g->points = (int64_t)g->scheme->points * g->scheme->points;
     g->tiles_y = divide_up(s->oh, g->scheme->taps);
     g->tiles_x = divide_up(s->ow, g->scheme->taps);
     int64_t tiles = s->n * g->tiles_y * g->tiles_x;
-    cut(g, tiles, threads);
+    cut(g, tiles, cores);
     int64_t widest = least(s->k, divide_up(g->lines, g->blocks) * LINE), each = divide_up(tiles, g->parts);
     int64_t room = (g->round ? 2 : 1) * BLOCK_BYTES, block = room / (4 * g->points * (s->c + widest));
     block = block < BLOCK_MIN ? BLOCK_MIN : least(block, BLOCK_MAX);
@@ -286,7 +287,7 @@ graphi_status conv_winograd_weights_bind(const struct conv_spec *spec, enum isa 
     g->loops = reduce_loops_of(isa);
     g->micro = micro_kernel(isa, pairs);
     g->scheme = conv_winograd_scheme(spec, spec->algorithm, isa);
-    size_t workspace = size_up(g, spec->threads);
+    size_t workspace = size_up(g, spec->threads, spec->cores);
     const struct conv_shape *s = &g->s;
     *kernel = (struct kernel){.name = "conv_weights_winograd", .run = run, .params = g, .params_bytes = sizeof *g,
                               .workspace = workspace, .phases = g->parts > 1 ? 2 : 1,

@@ -19,10 +19,12 @@
 enum {
     TILE_ROWS_MIN = 16,
     WEIGHT_ROWS = 128, /* of a weight gradient's tiles, see weight_rows */
-    TURN_SHARES = 16,  /* a multiple of it where tiles take turns: fewer threads do several as one, of longer rows */
+    TURN_SHARES = 16,  /* a multiple of it, or of the cores, where tiles take turns: fewer threads do several as one, of
+                        * longer rows */
     TRANS_BYTES = 320 << 10, /* of a piece of a transposed A and of B, which stays in a level-2 cache of 1 MB beside the
                               * next one; half of it where A meets one panel, and is asked for in little time */
-    CORES_OF_PRODUCT = 8, /* of many cores a product of few tiles wants one in so many */
+    CORES_OF_PRODUCT = 8, /* of many cores a product of few tiles wants one in so many: `graphi simulate lstm --machine
+                           * synthetic-1024` */
     NEAR_ROWS = 192,         /* of more rows a transposed A is copied before AVX-512 */
     NEAR_BYTES = 256 << 10,  /* of all copies, or as much as the result; pieces are shorter then */
     NEAR_STEPS = 64,         /* shorter pairs are one segment in the copy, and the next one is not asked for */
@@ -36,20 +38,21 @@ static int64_t weight_rows(const struct gemm *g)
     return most(least(g->spec.m / 4, GEMM_TILE_ROWS_MAX), WEIGHT_ROWS);
 }
 
-/* Rows of tiles, up to twice as many, with which the busiest thread has the least. Fewer than these are worth it only
- * if that is less by a thirtieth. */
-static int64_t even_row_tiles(const struct gemm *g, int64_t row_tiles)
+/* Rows of a tile, down to half of `tallest`, with which the busiest core has the least. */
+static int64_t even_tile_rows(const struct gemm *g, int64_t tallest)
 {
-    const int64_t others = g->panels * g->batch.count, m = g->spec.m, last = least(2 * row_tiles, m / TILE_ROWS_MIN);
-    const int threads = g->spec.threads;
-    const double tallest = (double)m / (double)row_tiles;
-    double fewest = 0.97 * rows_of_busiest(row_tiles * others, tallest, tallest, threads);
-    int64_t found = row_tiles;
-    for (int64_t n = row_tiles + 1; n <= last && worth_evening(row_tiles * others, threads); n++) {
-        const double rows = rows_of_busiest(n * others, (double)m / (double)n, tallest, threads);
-        if (rows < fewest) {
-            fewest = rows;
-            found = n;
+    const int64_t m = g->spec.m, others = g->panels * g->batch.count, first = divide_up(m, tallest);
+    int64_t found = tallest;
+    if (!worth_evening(first * others, g->spec.cores))
+        return tallest;
+    double fewest = (1 - WORTH_FLATTER) *
+                    rows_of_busiest(first * others, (double)tallest, (double)tallest, g->spec.cores);
+    for (int64_t n = first + 1; n <= 2 * first && n * TILE_ROWS_MIN <= m; n++) {
+        const int64_t rows = divide_up(m, n), tiles = divide_up(m, rows) * others;
+        const double busiest = rows_of_busiest(tiles, (double)rows, (double)tallest, g->spec.cores);
+        if (busiest < fewest) {
+            fewest = busiest;
+            found = rows;
         }
     }
     return found;
@@ -64,11 +67,11 @@ static int64_t choose_tile_rows(const struct gemm *g)
         int64_t tiles = divide_up(g->spec.m, rows) * g->panels * g->batch.count;
         double half = (double)rows * (double)g->width * (double)g->depth;
         if (!((tiles < 64 && half >= 32e6) || (tiles < 16 && half >= 4e6) || (tiles < 8 && half >= 1e6) ||
-              (tiles < 2 && half >= 0.25e6) || (tiles < g->spec.threads / CORES_OF_PRODUCT && half >= 1e6)))
+              (tiles < 2 && half >= 0.25e6) || (tiles < g->spec.cores / CORES_OF_PRODUCT && half >= 1e6)))
             break;
         rows = divide_up(rows, 2);
     }
-    return rows < 1 ? 1 : divide_up(g->spec.m, even_row_tiles(g, divide_up(g->spec.m, rows)));
+    return rows < 1 ? 1 : even_tile_rows(g, divide_up(g->spec.m, divide_up(g->spec.m, rows)));
 }
 
 /* Steps of nearly equal pieces of `most` at most; of whole pairs where those are alike and shorter, since segments of a
@@ -165,11 +168,11 @@ static void cut(struct gemm *g, enum isa isa)
     g->convert_units = g->convert_a ? g->batch.a.copies * g->pair_count * gemm_a_blocks(g) : 0;
     g->pack_late = g->pack_b && !g->turns && g->batch.b.copies == g->batch.count && g->tile_rows >= s->m;
     g->pack_units = g->pack_b && !g->pack_late ? g->batch.b.copies * g->pair_count * g->panels : 0;
-    g->prepare_shares = clamp_shares_for(g->convert_units + g->pack_units, s->threads);
+    g->prepare_shares = clamp_shares_for(g->convert_units + g->pack_units, s->cores);
     const int64_t tiles = g->batch.count * divide_up(s->m, g->tile_rows) * g->panels;
-    const bool even = s->threads > 2 && tiles % s->threads == 0;
+    const bool even = s->cores > 2 && tiles % s->cores == 0;
     g->multiply_shares =
-        clamp_shares_for(g->turns && !even && tiles > TURN_SHARES ? tiles - tiles % TURN_SHARES : tiles, s->threads);
+        clamp_shares_for(g->turns && !even && tiles > TURN_SHARES ? tiles - tiles % TURN_SHARES : tiles, s->cores);
     g->slots = share_slots(g->multiply_shares, s->threads);
     const int64_t step_bytes = 4 * gemm_near_stride(g->most_rows), copies = 2 * (int64_t)g->slots;
     const int64_t fit = most(4 * s->m * s->n, NEAR_BYTES) / (copies * step_bytes);

@@ -29,7 +29,7 @@ struct gemm_spec {
     bool base;            /* the sums begin with a further m x n matrix, not 0; leads == 0 only */
     int64_t ld_base;
     bool batch_rows_of_b; /* with a bounded batch: B's rows tell, since A's do not */
-    int threads;          /* most of a call, 0: not known. Sizes the workspace, no result */
+    int threads, cores;   /* most of a call, and of the machine; 0: not known. Size workspace and tiles, no result */
     int64_t rows_per_row; /* matrix rows (or products) that one row of the bounded dimension stands for; 0: 1 */
     graphi_dtype
         multiplicands; /* F32, or BF16: A and B are float32 in memory (a packed B is BF16) and rounded on the way */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How kernels are cut: about 64 shares at most, and where memory is the bound a share moves about 32 KB. Everything
- * follows from the bound of the shape, never from the rows of a call, and from the cores of the machine (`threads`, the
- * most of any call; 0: not known) only where no bit does. */
+ * follows from the bound of the shape, never from the rows of a call, and from the cores of the machine only where no
+ * bit does. */
 #ifndef KERNELS_SHARES_H
 #define KERNELS_SHARES_H
 
@@ -16,35 +16,36 @@ static inline int clamp_shares(int64_t units)
 }
 
 /* The most shares where they may follow the machine: next to SHARES_MAX as many for each of its cores, an even number
- * where it can be, or, of more cores, for each of their halves, thirds, ... */
-static inline int shares_for_cores(int threads)
+ * where it can be, or, of more cores, for each of their halves, thirds, ... Below twice SHARES_MAX. */
+static inline int shares_for_cores(int cores)
 {
-    if (threads <= 0)
+    if (cores <= 0)
         return SHARES_MAX;
-    if (threads > SHARES_MAX)
-        return (int)divide_up(threads, threads / SHARES_MAX);
-    const int shares = SHARES_MAX / threads * threads;
-    return shares % 2 && shares > threads ? shares - threads : shares;
+    if (cores > SHARES_MAX)
+        return (int)divide_up(cores, cores / SHARES_MAX);
+    const int shares = SHARES_MAX / cores * cores;
+    return shares % 2 && shares > cores ? shares - cores : shares;
 }
 
 /* As many shares as `units`, at most those. */
-static inline int clamp_shares_for(int64_t units, int threads)
+static inline int clamp_shares_for(int64_t units, int cores)
 {
-    return (int)most(least(units, shares_for_cores(threads)), 1);
+    return (int)most(least(units, shares_for_cores(cores)), 1);
 }
 
-/* What the busiest thread has of so many tiles of so many rows, in rows; `tallest`: those of the largest tile. A tile
- * costs something whatever its height, since it reads its panel again. */
-static inline double rows_of_busiest(int64_t tiles, double rows, double tallest, int threads)
+/* Are tiles to be cut anew so that cores have as many? Two have, of any usual number; where tiles are few for the
+ * cores, these have other operations beside, and where they are many the busiest core has little beyond the mean. */
+static inline bool worth_evening(int64_t tiles, int cores)
 {
-    return (double)divide_up(tiles, threads) * (rows + 0.02 * tallest);
+    return cores > 2 && 2 * tiles >= cores && tiles <= 32 * (int64_t)cores;
 }
 
-/* Two threads have as much as each other of any usual number of tiles; of few tiles for many, work that is handed out
- * is worth more beside others. */
-static inline bool worth_evening(int64_t tiles, int threads)
+/* What the busiest of the cores has of so many tiles, in rows. A tile costs that part of the tallest one beside its
+ * rows, since it reads its panel again; to be flatter must pay by so much. Both are estimates. */
+static const double TILE_COST = 0.02, WORTH_FLATTER = 0.03;
+static inline double rows_of_busiest(int64_t tiles, double rows, double tallest, int cores)
 {
-    return threads > 2 && 2 * tiles >= threads;
+    return (double)divide_up(tiles, cores) * (rows + TILE_COST * tallest);
 }
 
 /* Of an odd number of shares one of two threads has more, which counts where they are few: then it is one more, if

@@ -281,6 +281,7 @@ static graphi_status bind(const struct bind_call *call, struct conv_spec *spec, 
     }
     spec->error_budget = call->conv_error;
     spec->threads = call->threads;
+    spec->cores = call->cores;
     spec->epilogue = epilogue.spec;
     return conv_bind(spec, (enum isa)call->isa, kernel);
 }

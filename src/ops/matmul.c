@@ -268,7 +268,8 @@ static graphi_status matmul_bind(const struct bind_call *call, struct kernel *ke
                              .packed_b = attr_int(call->node, "packed_b") != 0,
                              .base = attr_int(call->node, "base") != 0,
                              .multiplicands = call->multiplicands,
-                             .threads = call->threads};
+                             .threads = call->threads,
+                             .cores = call->cores};
     graphi_status status = bind_spec(call, &spec, lists, lists + pairs, lists + 2 * pairs, kernel);
     mem_free(lists);
     return status;

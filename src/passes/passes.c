@@ -22,8 +22,9 @@
     X(reduce, false, false, "a sum over time of gradients of a weight, or of a bias, is one batch-reduce product")     \
     X(tables, false, false, "a sum over time of gradients of a table of embeddings is one, of all ids")                \
     X(merge, false, true, "products and convolutions that share an input are one (may alter rounding)")                \
+    X(ready, false, false, "sums of products are in the order in which their operands are there")                      \
     X(batch, false, false, "products of few rows by one weight that do not wait for each other are one")               \
-    X(stages, false, false, "sums of products are in the order in which operands come; many cores begin them early")   \
+    X(stages, false, false, "many cores begin sums of products before their last operands are there")                  \
     X(epilogue, false, false, "bias and activation run on the tiles of the product or convolution before them")        \
     X(bands, false, false, "a pool works on some rows of its convolution at a time, whose image is never whole")       \
     X(recompute, false, false, "what follows from small values or one kept array is made again in the backward pass")  \

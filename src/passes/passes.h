@@ -53,6 +53,7 @@ graphi_status pass_sums(graphi_graph *graph, const struct pass_options *options)
 graphi_status pass_reduce(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_tables(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_merge(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_ready(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_batch(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_stages(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_epilogue(graphi_graph *graph, const struct pass_options *options);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pairs of a sum of products are put in the order in which their operands are there, so that pass_stages can begin
+ * with the first while the last are being made. It comes before pass_batch, which says in what order the pairs of
+ * products of few rows are, and looks at the graph alone: plans for few and for many cores have the same bits. */
+#include "passes/readiness.h"
+
+#include "graph/op.h"
+
+static bool sorts(const graphi_graph *graph, const struct node *node)
+{
+    const struct value_type *type = &graph_value(graph, node->output)->type;
+    return is_weight_gradient(node) || type->symbol >= 0 || type->dims[0] > BATCH_MOST_ROWS;
+}
+
+static graphi_status put_in_order(graphi_graph *graph, int32_t id, const struct sum *sum, const struct cuts *cuts,
+                                  struct value_map *map)
+{
+    (void)cuts;
+    if (!sum->moved)
+        return GRAPHI_OK;
+    const struct node node = *sum->node;
+    const int32_t made = (int32_t)graph->nodes.count;
+    const graphi_value result = sum_part(graph, sum, &node, 0, sum->pairs, GRAPHI_NONE);
+    TRY(graph->status);
+    adopt(graph, made, &node);
+    TRY(map_set(map, graph, node.output, result));
+    return graph_supersede(graph, id, made);
+}
+
+graphi_status pass_ready(graphi_graph *graph, const struct pass_options *options)
+{
+    (void)options;
+    return each_sum(graph, sorts, put_in_order);
+}
