@@ -319,7 +319,7 @@ def waiting():
 
 def choice():
     return goals_of_networks("chosen setting over best", "sweep-small", "sweep-medium", "sweep-large-lstm", "sweep-large-phased-lstm",
-                             "sweep-large-pathnet")
+                             "sweep-large-pathnet", "sweep-large-googlenet")
 
 
 def short_operations():
