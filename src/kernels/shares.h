@@ -9,12 +9,6 @@
 
 enum { SHARES_MAX = 64, SHARE_BYTES = 32 * 1024 };
 
-/* Shares of kernels whose units of work are not to be divided. At least 1. */
-static inline int clamp_shares(int64_t units)
-{
-    return (int)most(least(units, SHARES_MAX), 1);
-}
-
 /* The most shares where they may follow the machine: next to SHARES_MAX as many for each of its cores, an even number
  * where it can be, or, of more cores, for each of their halves, thirds, ... Below twice SHARES_MAX. */
 static inline int shares_for_cores(int cores)
@@ -27,11 +21,14 @@ static inline int shares_for_cores(int cores)
     return shares % 2 && shares > cores ? shares - cores : shares;
 }
 
-/* As many shares as `units`, at most those. */
+/* Shares of kernels whose units of work are not to be divided: as many as these, at most those. At least 1. */
 static inline int clamp_shares_for(int64_t units, int cores)
 {
     return (int)most(least(units, shares_for_cores(cores)), 1);
 }
+
+/* The same whatever the machine. */
+static inline int clamp_shares(int64_t units) { return clamp_shares_for(units, 0); }
 
 /* Are tiles to be cut anew so that cores have as many? Two have, of any usual number; where tiles are few for the
  * cores, these have other operations beside, and where they are many the busiest core has little beyond the mean. */

@@ -35,7 +35,6 @@ static double work_of(const graphi_graph *graph, const struct node *node, int32_
 static void read_sum(const graphi_graph *graph, const double *ready, const struct node *node, bool sort,
                      struct sum *sum)
 {
-    sum->node = node;
     sum->pairs = (int)attr_int(node, "pairs");
     sum->moved = false;
     for (int i = 0; i < sum->pairs; i++) {
@@ -53,11 +52,11 @@ static void read_sum(const graphi_graph *graph, const double *ready, const struc
         sum->pair[i].last = last = fmax(last, sum->pair[i].ready);
 }
 
-/* Two stages, if the first is done early enough; *done gets when the last is. */
-static struct cuts cut_in_two(const struct sum *sum, double *done)
+/* Where the sum is cut in two; *done gets when it is ready. */
+static int best_cut(const struct sum *sum, double *done)
 {
-    struct cuts cuts = {.stages = 1, .begin = {0, sum->pairs}};
     double late = 0, early = 0, first = 0;
+    int found = 0;
     for (int i = 0; i < sum->pairs; i++)
         late += sum->pair[i].work;
     const double whole = sum->pair[0].last + late;
@@ -69,34 +68,15 @@ static struct cuts cut_in_two(const struct sum *sum, double *done)
         const double end = fmax(first + early, sum->pair[cut].last) + late;
         if (early >= LEAST_WORK && late >= LEAST_WORK && end < *done) {
             *done = end;
-            cuts = (struct cuts){.stages = 2, .begin = {0, cut, sum->pairs}};
+            found = cut;
         }
     }
-    *done = cuts.stages > 1 ? *done : whole;
-    return cuts;
-}
-
-graphi_value sum_part(graphi_graph *graph, const struct sum *sum, const struct node *node, int begin, int end,
-                      graphi_value base)
-{
-    graphi_value input[2 * GEMM_MAX_PAIRS + 1];
-    int count = 0;
-    for (int i = begin; i < end; i++) {
-        input[count++] = sum->pair[i].a;
-        input[count++] = sum->pair[i].b;
-    }
-    input[count] = base;
-    const graphi_attribute attributes[] = {
-        {.name = "pairs", .type = GRAPHI_INT, .i = end - begin},
-        {.name = "base", .type = GRAPHI_INT, .i = base != GRAPHI_NONE},
-        {.name = "trans_a", .type = GRAPHI_INT, .i = attr_int(node, "trans_a")},
-        {.name = "trans_b", .type = GRAPHI_INT, .i = attr_int(node, "trans_b")}};
-    return graphi_op(graph, "matmul", count + (base != GRAPHI_NONE), input, 4, attributes);
+    *done = found ? *done : whole;
+    return found;
 }
 
 graphi_status each_sum(graphi_graph *graph, bool (*sorts)(const graphi_graph *graph, const struct node *node),
-                       graphi_status (*visit)(graphi_graph *graph, int32_t id, const struct sum *sum,
-                                              const struct cuts *cuts, struct value_map *map))
+                       sum_visitor visit)
 {
     struct value_map map = {0};
     const int32_t nodes = (int32_t)graph->nodes.count;
@@ -109,8 +89,8 @@ graphi_status each_sum(graphi_graph *graph, bool (*sorts)(const graphi_graph *gr
             ready[id] = fmax(ready[id], ready_at(graph, ready, node->input[k]));
         if (is_sum(graph, node)) {
             read_sum(graph, ready, node, sorts && sorts(graph, node), sum);
-            const struct cuts cuts = cut_in_two(sum, &ready[id]);
-            status = visit(graph, id, sum, &cuts, &map);
+            const int cut = best_cut(sum, &ready[id]);
+            status = visit(graph, id, sum, cut, &map);
         } else if (is_kind(node, "matmul")) {
             for (int i = 0; i < attr_int(node, "pairs"); i++)
                 ready[id] += work_of(graph, node, node->input[2 * i]);

@@ -9,11 +9,8 @@
 
 #include "kernels/gemm.h"
 
-enum { MOST_STAGES = 8 };
-
 /* The pairs of a product, in the order in which they are summed. */
 struct sum {
-    const struct node *node;
     int pairs;
     bool moved; /* they were in another order */
     struct pair {
@@ -23,23 +20,15 @@ struct sum {
     } pair[GEMM_MAX_PAIRS];
 };
 
-/* Pairs that the stages of a sum begin with, the last one's end as well. One stage: it stays whole. */
-struct cuts {
-    int stages;
-    int begin[MOST_STAGES + 1];
-};
+/* What is done with a sum, node `id`: what comes in its place goes into the map. cut: so many of its pairs are a part
+ * that is there early enough to be made by itself, so that the whole is ready earliest; 0: none is. */
+typedef graphi_status (*sum_visitor)(graphi_graph *graph, int32_t id, const struct sum *sum, int cut,
+                                     struct value_map *map);
 
-/* Calls visit for every plain product of several pairs, in the order of the graph, with the cut in two that makes it
- * ready earliest; its pairs are sorted by readiness first where `sorts` says so (NULL: nowhere). What visit puts in its
- * place goes into the map. */
+/* Visits every plain product of several pairs, in the order of the graph; its pairs are sorted by readiness first where
+ * `sorts` says so (NULL: nowhere). */
 graphi_status each_sum(graphi_graph *graph, bool (*sorts)(const graphi_graph *graph, const struct node *node),
-                       graphi_status (*visit)(graphi_graph *graph, int32_t id, const struct sum *sum,
-                                              const struct cuts *cuts, struct value_map *map));
-
-/* The product of pairs [begin, end), which goes on from `base` if there is one; in place of sum->node, which is `node`
- * now that the graph grows. */
-graphi_value sum_part(graphi_graph *graph, const struct sum *sum, const struct node *node, int begin, int end,
-                      graphi_value base);
+                       sum_visitor visit);
 
 static inline bool is_weight_gradient(const struct node *node) { return attr_int(node, "trans_a") != 0; }
 

@@ -12,19 +12,19 @@ static bool sorts(const graphi_graph *graph, const struct node *node)
     return is_weight_gradient(node) || type->symbol >= 0 || type->dims[0] > BATCH_MOST_ROWS;
 }
 
-static graphi_status put_in_order(graphi_graph *graph, int32_t id, const struct sum *sum, const struct cuts *cuts,
+static graphi_status put_in_order(graphi_graph *graph, int32_t id, const struct sum *sum, int cut,
                                   struct value_map *map)
 {
-    (void)cuts;
+    struct successor sorted;
+    (void)cut;
     if (!sum->moved)
         return GRAPHI_OK;
-    const struct node node = *sum->node;
-    const int32_t made = (int32_t)graph->nodes.count;
-    const graphi_value result = sum_part(graph, sum, &node, 0, sum->pairs, GRAPHI_NONE);
-    TRY(graph->status);
-    adopt(graph, made, &node);
-    TRY(map_set(map, graph, node.output, result));
-    return graph_supersede(graph, id, made);
+    TRY(successor_begin(graph, id, 0, &sorted));
+    for (int i = 0; i < sum->pairs; i++) {
+        sorted.input[2 * i] = sum->pair[i].a;
+        sorted.input[2 * i + 1] = sum->pair[i].b;
+    }
+    return successor_place(graph, &sorted, map);
 }
 
 graphi_status pass_ready(graphi_graph *graph, const struct pass_options *options)

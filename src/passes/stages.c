@@ -14,10 +14,16 @@
 
 #include "graph/op.h"
 
-/* Cores that are busy in any case; rows that a stage of a weight gradient has at least: each stage reads and writes the
- * result once more. What they do shows in `graphi simulate lstm --machine xeon-phi-7250`, with `--disable stages` and
- * without. */
-enum { MOST_CORES = 8, LEAST_ROWS = 256 };
+/* Cores that are busy in any case; rows that a stage of a weight gradient has at least, and stages that there are at
+ * most: each reads and writes the result once more. What they do shows in `graphi simulate lstm --machine
+ * xeon-phi-7250`, with `--disable stages` and without. */
+enum { MOST_CORES = 8, LEAST_ROWS = 256, MOST_STAGES = 8 };
+
+/* Pairs that the stages of a sum begin with, the last one's end as well. One stage: it stays whole. */
+struct cuts {
+    int stages;
+    int begin[MOST_STAGES + 1];
+};
 
 /* The last node that makes an operand of these pairs; -1: none does. */
 static int32_t last_maker(const graphi_graph *graph, const struct sum *sum, int begin, int end)
@@ -48,19 +54,39 @@ static struct cuts cut_over_time(const graphi_graph *graph, const struct sum *su
     return cuts;
 }
 
-/* Each stage stands behind the last of its operands that nodes make, or where the product stood. */
-static graphi_status cut_sum(graphi_graph *graph, int32_t id, const struct sum *sum, const struct cuts *in_two,
-                             struct value_map *map)
+/* The sum of the pairs from `begin` to `end`, which begins with `base` if there is one. */
+static graphi_value stage(graphi_graph *graph, const struct node *node, const struct sum *sum, int begin, int end,
+                          graphi_value base)
 {
-    const struct node node = *sum->node;
-    const struct cuts cuts = is_weight_gradient(&node) ? cut_over_time(graph, sum) : *in_two;
+    graphi_value input[2 * GEMM_MAX_PAIRS + 1];
+    int count = 0;
+    for (int i = begin; i < end; i++) {
+        input[count++] = sum->pair[i].a;
+        input[count++] = sum->pair[i].b;
+    }
+    input[count] = base;
+    const graphi_attribute attributes[] = {
+        {.name = "pairs", .type = GRAPHI_INT, .i = end - begin},
+        {.name = "base", .type = GRAPHI_INT, .i = base != GRAPHI_NONE},
+        {.name = "trans_a", .type = GRAPHI_INT, .i = attr_int(node, "trans_a")},
+        {.name = "trans_b", .type = GRAPHI_INT, .i = attr_int(node, "trans_b")}};
+    return graphi_op(graph, "matmul", count + (base != GRAPHI_NONE), input, 4, attributes);
+}
+
+/* Each stage stands behind the last of its operands that nodes make, or where the product stood. */
+static graphi_status cut_sum(graphi_graph *graph, int32_t id, const struct sum *sum, int cut, struct value_map *map)
+{
+    const struct node node = *graph_node(graph, id);
+    struct cuts cuts = {.stages = cut ? 2 : 1, .begin = {0, cut, sum->pairs}};
     graphi_value result = GRAPHI_NONE;
+    if (is_weight_gradient(&node))
+        cuts = cut_over_time(graph, sum);
     if (cuts.stages < 2)
         return GRAPHI_OK;
     for (int i = 0; i < cuts.stages; i++) {
         const int32_t made = (int32_t)graph->nodes.count;
         const int32_t last = last_maker(graph, sum, cuts.begin[i], cuts.begin[i + 1]);
-        result = sum_part(graph, sum, &node, cuts.begin[i], cuts.begin[i + 1], result);
+        result = stage(graph, &node, sum, cuts.begin[i], cuts.begin[i + 1], result);
         TRY(graph->status);
         adopt(graph, made, &node);
         if (last >= 0)
