@@ -4,7 +4,8 @@
  * before, strategies over the curves that the malleable plan was made of. One that kept teams of one width
  * (docs/policies.md) is one of the uniform settings: it is not timed a second time, its row has that setting's
  * executions and says so, and its ratio is 1 where that is the better one; two timings of one setting would only tell
- * noise. What each strategy's own widths take, had it kept none, is timed beside them and has a row, without a goal.
+ * noise. In the uniform settings nobody joins; the malleable policy may have kept executors that do, whose time is its
+ * own. What each strategy's own widths take, had it kept none, is timed beside them and has a row, without a goal.
  * Goals: all strategies together never lose more than 3 %, the malleable policy wins on average over the networks
  * (which those that it left alone draw towards 1): met where the whole confidence interval of the paired ratio says so,
  * missed where the whole interval says the opposite. Where a network's interval holds 3 % those that the question is
@@ -32,7 +33,7 @@ static const double CLOSE = 1.05; /* to the better uniform setting: may turn out
 /* Of the malleable policy, over the networks: sums of the ratios' logarithms and of their squared standard errors. */
 static struct {
     double log, variance;
-    int networks, searched;
+    int networks, searched, joining;
 } malleable_sums;
 
 static const graphi_policy free_width[] = {GRAPHI_POLICY_S1, GRAPHI_POLICY_S12, GRAPHI_POLICY_S1234,
@@ -71,12 +72,12 @@ static int best_of(const struct field *field)
     return best;
 }
 
-/* The uniform setting that a plan's policy kept, its index in the list; -1: widths of its own. */
+/* The uniform setting that a plan's policy kept, its index in the list; -1: widths of its own, or executors that join. */
 static int kept_uniform(const graphi_setting *setting, const struct field *field)
 {
     graphi_plan_info other;
     const graphi_setting *u = &other.setting;
-    for (int i = 0; setting->uniform && i < field->uniform; i++) {
+    for (int i = 0; setting->uniform && setting->join <= 0 && i < field->uniform; i++) {
         graphi_plan_get_info(field->list[i].plan, &other);
         if (setting->executors == u->executors && setting->width == u->width && setting->driver == u->driver &&
             setting->depth == u->depth)
@@ -253,15 +254,19 @@ static void judge(struct bench *bench, const struct network *n, const struct fie
             add_kept_row(bench, n, field, i, best);
     snprintf(goal, sizeof goal, "%s %s: strategies over the better uniform setting", n->name, n->size);
     judge_interval(bench, goal, strategies_over(field), MOST_LOST);
-    const bool teams = kept(field, MALLEABLE);
+    const bool teams = kept(field, MALLEABLE), joins = field->setting[MALLEABLE].join > 0;
     const struct interval ratio = paired(field, field->at[MALLEABLE], WRONG);
     const double error = log(ratio.high / ratio.low) / (2 * NORMAL_95);
     malleable_sums.log += log(ratio.median);
     malleable_sums.variance += error * error;
     malleable_sums.networks++;
-    malleable_sums.searched += !teams;
+    malleable_sums.searched += !teams && !joins;
+    malleable_sums.joining += joins;
     result_note(&bench->result, "%s %s: malleable kept %s%s, %.3f of the better uniform setting's time, %s", n->name,
-                n->size, teams ? "teams of one width, " : "the widths that it searched",
+                n->size,
+                teams   ? "teams of one width, "
+                : joins ? "executors that join"
+                        : "the widths that it searched",
                 teams ? list[field->at[MALLEABLE]].id : "", ratio.median, interval_text(ratio, text));
 }
 
@@ -403,9 +408,9 @@ static graphi_status run(struct bench *bench)
                  error = NORMAL_95 * sqrt(malleable_sums.variance) / malleable_sums.networks;
     char goal[200];
     snprintf(goal, sizeof goal,
-             "malleable over the better uniform setting, geometric mean (%d of %d networks run widths that were "
-             "searched)",
-             malleable_sums.searched, malleable_sums.networks);
+             "malleable over the better uniform setting, geometric mean (of %d networks %d run widths that were searched, "
+             "%d executors that join)",
+             malleable_sums.networks, malleable_sums.searched, malleable_sums.joining);
     judge_interval(bench, goal, (struct interval){exp(mean - error), exp(mean), exp(mean + error)}, 1 - 1e-9);
     return status;
 }

@@ -403,11 +403,13 @@ def test_policies(cli):
     assert malleable["policy"] == "malleable" and len(told) == 1
     if malleable["reason"]:
         kept = malleable["reason"].removeprefix("kept ").split(":")[0]
-        assert malleable["time_ms"] == rows[kept]["time_ms"] and "(0 of 1 " in told[0]
+        assert malleable["time_ms"] == rows[kept]["time_ms"] and "(of 1 networks 0 run widths that were searched, 0 " in told[0]
         if not rows[kept]["ratio"]:
             assert malleable["ratio"]["low"] == malleable["ratio"]["high"] == 1
     else:
-        assert malleable["time_ms"] not in [row["time_ms"] for name, row in rows.items() if name != "malleable"] and "(1 of 1 " in told[0]
+        joins = bool(malleable.get("join"))
+        assert malleable["time_ms"] not in [row["time_ms"] for name, row in rows.items() if name != "malleable"]
+        assert f"(of 1 networks {int(not joins)} run widths that were searched, {int(joins)} executors that join)" in told[0]
 
 
 if __name__ == "__main__":

@@ -119,7 +119,8 @@ graphi_status candidates_add(struct candidates *c, bool policies)
     return GRAPHI_OK;
 }
 
-/* A schedule of mixed widths is predicted less surely than uniform ones (allot_uniform.c), so it has to beat them. */
+/* A schedule of mixed widths is predicted less surely than uniform ones (allot_uniform.c), so it has to beat them. The
+ * malleable policy also those that keep no width: where executors join it grows while an operation runs. */
 graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *setting)
 {
     graphi_plan *plan;
@@ -138,7 +139,12 @@ graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *s
         uniform.width = used / k;
         TRY(add_now(c, uniform));
     }
-    return GRAPHI_OK;
+    if (setting->policy != GRAPHI_POLICY_MALLEABLE || setting->uniform || setting->join < 0)
+        return GRAPHI_OK;
+    uniform.executors = used;
+    uniform.width = 1;
+    uniform.join = 1;
+    return add_now(c, uniform);
 }
 
 bool candidates_confirm(const graphi_setting *setting)
