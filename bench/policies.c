@@ -72,7 +72,7 @@ static int best_of(const struct field *field)
     return best;
 }
 
-/* The uniform setting that a plan's policy kept, its index in the list; -1: widths of its own, or executors that join. */
+/* The uniform setting that a plan's policy kept, its index in the list; -1: widths of its own, or executors join. */
 static int kept_uniform(const graphi_setting *setting, const struct field *field)
 {
     graphi_plan_info other;
@@ -408,8 +408,8 @@ static graphi_status run(struct bench *bench)
                  error = NORMAL_95 * sqrt(malleable_sums.variance) / malleable_sums.networks;
     char goal[200];
     snprintf(goal, sizeof goal,
-             "malleable over the better uniform setting, geometric mean (of %d networks %d run widths that were searched, "
-             "%d executors that join)",
+             "malleable over the better uniform setting, geometric mean (of %d networks %d run widths that were "
+             "searched, %d executors that join)",
              malleable_sums.networks, malleable_sums.searched, malleable_sums.joining);
     judge_interval(bench, goal, (struct interval){exp(mean - error), exp(mean), exp(mean + error)}, 1 - 1e-9);
     return status;

@@ -571,9 +571,7 @@ static void free_widths_are_confirmed(graphi_policy policy)
     check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 1, .setting = &asked}, &tuned));
     graphi_plan_get_info(tuned, &a);
     assert_int_equal(a.setting.policy, policy);
-    const bool joins = policy == GRAPHI_POLICY_MALLEABLE && machine->cores > 1;
-    assert_int_equal(uniform_tried(tuned), splits() + joins);
-    assert_int_equal(strstr(tuned->why.data, "teams of one width, joining") != NULL, joins);
+    assert_int_equal(uniform_tried(tuned), splits() + (policy == GRAPHI_POLICY_MALLEABLE && machine->cores > 1));
     check_ok(graphi_plan_save(tuned, path));
     check_ok(graphi_plan_load(g, machine, NULL, path, &loaded));
     graphi_plan_get_info(loaded, &b);

@@ -99,8 +99,8 @@ struct candidates {
     ARRAY(struct candidate) list;
 };
 graphi_status candidates_add(struct candidates *candidates, bool policies);
-/* This one; with a strategy or malleable also the uniform settings, as such ones with teams of one width, with malleable
- * an executor a core that join as well: a confirmation. USAGE. */
+/* This one; with a strategy or malleable also the uniform settings, as such ones with teams of one width, and with
+ * malleable an executor a core that join: a confirmation. USAGE. */
 graphi_status candidates_add_asked(struct candidates *candidates, const graphi_setting *setting);
 bool candidates_confirm(const graphi_setting *setting); /* an asked setting that has to beat others */
 void candidates_free(struct candidates *candidates);
