@@ -160,7 +160,10 @@ def test_refused(cli):
     cli.bench("wavefront")
     assert "expected a network of cells in time" in cli.run("bench", "wavefront", "googlenet", expect=2).stderr
     typed = ["bench", "wavefront", "--size", "small", "--quick"]
-    assert cli.result(*typed)["argv"][1:len(typed) + 1] == typed
+    result = cli.result(*typed)
+    assert result["argv"][1:len(typed) + 1] == typed
+    off = [note for note in result["notes"] if note.startswith("passes stages are off")]
+    assert len(off) == 1, ("whole gates without a word", result["notes"])
 
 
 def test_other_sizes(cli):

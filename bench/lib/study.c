@@ -14,13 +14,17 @@ graphi_status study_machine(struct bench *bench, const char *name, graphi_machin
     return job_described(&bench->options, bench->options.machine ? bench->options.machine : name, out);
 }
 
-void study_papers_graph(struct bench *bench)
+void study_passes_off(struct bench *bench, const char *passes, const char *reason)
 {
     if (bench->options.disable)
         return;
-    bench->options.disable = STUDY_PAPERS_GRAPH;
-    result_note(&bench->result, "passes %s are off: operations as small as the paper's (--disable none: ours)",
-                STUDY_PAPERS_GRAPH);
+    bench->options.disable = passes;
+    result_note(&bench->result, "passes %s are off: %s (--disable none: ours)", passes, reason);
+}
+
+void study_papers_graph(struct bench *bench)
+{
+    study_passes_off(bench, STUDY_PAPERS_GRAPH, "operations as small as the paper's");
 }
 
 void study_of_paper(struct bench *bench)

@@ -33,7 +33,8 @@ graphi_status study_machine(struct bench *bench, const char *name, graphi_machin
  * all steps of a sequence one by one; concurrency-control.txt runs the operations of TensorFlow's graph. */
 #define STUDY_PAPERS_GRAPH "fusion,epilogue,merge,sums,reduce,recompute,pool,pack"
 
-/* These are off unless --disable is given ("none": our graph), which a note says. */
+/* These are off unless --disable is given ("none": our graph), which a note says, and for what. */
+void study_passes_off(struct bench *bench, const char *passes, const char *reason);
 void study_papers_graph(struct bench *bench);
 
 /* An experiment of a paper: its graph, and its machine without --machine. */

@@ -144,7 +144,7 @@ void world_start(struct world *w, int32_t task, struct seat seat, bool inlined)
     put(w, w->running_count++, task, worker);
     changed(w);
     if (s->placement)
-        placement_add(s->placement, task, seat, s->executors[worker].members, s->policy->free_width ? seat.width : 1);
+        placement_add(s->placement, task, seat, s->executors[worker].members, lists_of(s, seat.width));
     if (s->records) {
         struct task_record *r = &s->records[task];
         r->start_ns = whole_ns(w->now);

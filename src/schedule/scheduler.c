@@ -181,8 +181,7 @@ static void decided(struct schedule *s, int slot, int32_t task, int width)
     if (s->ran_on)
         s->ran_on[task] = (uint16_t)slot;
     if (s->hashing)
-        s->decisions =
-            hash_u64(s->decisions, (uint64_t)task << 32 | (uint64_t)s->slots[slot].first << 16 | (uint64_t)width);
+        s->decisions = decisions_hash(s->decisions, task, s->slots[slot].first, width);
 }
 
 /* All that is ready takes the worker at hand less time than a message to another one. */

@@ -8,6 +8,7 @@
 #ifndef SCHEDULE_SCHEDULER_H
 #define SCHEDULE_SCHEDULER_H
 
+#include "base/hash.h"
 #include "schedule/bitmap.h"
 #include "schedule/heap.h"
 #include "schedule/policy.h"
@@ -185,8 +186,17 @@ void sequential_worker(void *schedule, int worker);
 struct shared_queue *naive_create(struct schedule *schedule);
 uint64_t naive_polls(const struct schedule *schedule); /* of the last execution */
 
+/* Of decisions, or starts, up to this one. */
+static inline uint64_t decisions_hash(uint64_t before, int32_t task, int leader, int width)
+{
+    return hash_u64(before, (uint64_t)task << 32 | (uint64_t)leader << 16 | (uint64_t)width);
+}
+
 /* Virtual time as records have it: that of slow enough machines and long enough graphs is beyond all integers. */
 static inline int64_t whole_ns(double ns) { return ns < 9e18 ? (int64_t)ns : (int64_t)9e18; }
+
+/* Workers of a task's team in whose lists it is: in a policy's own teams each, else its executor alone. */
+static inline int lists_of(const struct schedule *s, int width) { return s->policy->free_width ? width : 1; }
 
 /* driver_static.c */
 void static_worker(void *schedule, int worker);

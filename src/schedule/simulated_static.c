@@ -94,7 +94,7 @@ static void ended(struct world *w, int worker, int32_t task)
     struct listeners *own = w->own;
     const struct static_entry *e = &s->order->entries[own->slots[s->executors[worker].slot].next];
     const uint16_t *workers = s->order->workers + e->team;
-    const int lists = s->policy->free_width ? e->width : 1;
+    const int lists = lists_of(s, e->width);
     for (int i = 0; i < lists; i++) {
         struct listener *x = &own->slots[s->executors[workers[i]].slot];
         w->over = own->end[x->next++] = w->now;

@@ -108,7 +108,7 @@ static void fill_lists(struct filling *f)
         }
         f->slot[t->task] = s->executors[leader].slot;
         f->place[t->task] = f->at[t->workers];
-        o->decisions = hash_u64(o->decisions, (uint64_t)t->task << 32 | (uint64_t)leader << 16 | (uint64_t)t->width);
+        o->decisions = decisions_hash(o->decisions, t->task, leader, t->width);
     }
 }
 
@@ -136,7 +136,7 @@ static void know(struct filling *f, int32_t other, int32_t ended)
 /* When it has ended all members' shares have. */
 static void add_waits(struct filling *f, int slot, const struct static_entry *e)
 {
-    const int32_t first = (int32_t)f->waits.count, last = f->s->policy->free_width ? e->team + e->width : 0;
+    const int32_t first = (int32_t)f->waits.count, last = e->team + lists_of(f->s, e->width);
     const uint16_t *workers = f->o->workers;
     for (int32_t i = f->from_begin[e->task]; i < f->from_begin[e->task + 1]; i++)
         if (f->slot[f->from[i]] != slot)
