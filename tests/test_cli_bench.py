@@ -404,13 +404,14 @@ def test_policies(cli):
     malleable = rows["malleable"]
     told = [note for note in result["notes"] + [goal["name"] for goal in result["goals"]] if note.startswith("malleable over")]
     assert malleable["policy"] == "malleable" and len(told) == 1
-    if malleable["reason"]:
+    if malleable["reason"].startswith("kept"):
         kept = malleable["reason"].removeprefix("kept ").split(":")[0]
         assert malleable["time_ms"] == rows[kept]["time_ms"] and "(of 1 networks 0 run widths that were searched, 0 " in told[0]
         if not rows[kept]["ratio"]:
             assert malleable["ratio"]["low"] == malleable["ratio"]["high"] == 1
     else:
         joins = bool(malleable.get("join"))
+        assert joins == malleable["reason"].startswith("joining"), malleable
         assert malleable["time_ms"] not in [row["time_ms"] for name, row in rows.items() if name != "malleable"]
         assert f"(of 1 networks {int(not joins)} run widths that were searched, {int(joins)} executors that join)" in told[0]
 

@@ -142,7 +142,8 @@ GRAPHI_API graphi_status graphi_plan_create(const graphi_graph *graph, const gra
 
 typedef struct graphi_tune_options {
     double seconds; /* budget, at most twice of which is taken where settings do not differ clearly; 0: static choice */
-    /* Not searched for: this one, what it leaves open chosen from the measured operations. */
+    /* Not searched for: this one, what it leaves open chosen from the measured operations. Policies with widths of
+     * their own may return uniform (s1 to s1234 unless keep_uniform is -1), malleable also join. */
     const graphi_setting *setting;
     bool policies; /* search policies too, not only executors x width and driver */
     int interval;  /* of hill climbing over widths, threads; 0: 4, less on few cores (concurrency-control.txt III-C) */

@@ -133,7 +133,10 @@ graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *s
     uniform.uniform = true;
     uniform.keep_uniform = uniform.keep_uniform ? 1 : 0;
     uniform.depth = 0;
-    int used = uniform.executors * uniform.width;
+    if (setting->policy == GRAPHI_POLICY_MALLEABLE)
+        uniform.join = setting->join;
+    const bool given = setting->executors > 0 || setting->width > 0; /* else all cores, whatever was inferred */
+    const int used = given ? uniform.executors * uniform.width : c->base->machine->cores;
     for (int k = 0; candidates_confirm(setting) && (k = setting_next_split(used, k)) != 0;) {
         uniform.executors = k;
         uniform.width = used / k;

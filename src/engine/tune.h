@@ -100,7 +100,8 @@ struct candidates {
 };
 graphi_status candidates_add(struct candidates *candidates, bool policies);
 /* This one; with a strategy or malleable also the uniform settings, as such ones with teams of one width, and with
- * malleable an executor a core that join: a confirmation. USAGE. */
+ * malleable executors of one thread that join: a confirmation. They have the cores of the asked split, or all where
+ * none was asked for. USAGE. */
 graphi_status candidates_add_asked(struct candidates *candidates, const graphi_setting *setting);
 bool candidates_confirm(const graphi_setting *setting); /* an asked setting that has to beat others */
 void candidates_free(struct candidates *candidates);

@@ -66,7 +66,7 @@ static int32_t take(struct schedule *s, struct executor *x, bool *over)
         task = queue->items[queue->head++];
         queue->running++;
         if (s->hashing)
-            s->decisions = hash_u64(s->decisions, (uint64_t)task << 32 | (uint64_t)x->index << 16 | s->slots[0].width);
+            s->decisions = decisions_hash(s->decisions, task, x->index, s->slots[0].width);
     }
     *over = queue->left == 0 || (failed && queue->running == 0);
     unlock(queue);

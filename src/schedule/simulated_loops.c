@@ -96,8 +96,7 @@ static void serve_pollers(struct naive_world *w)
         p->assigned = task;
         p->done = (struct completion){.task = task, .first = -1};
         s->executors[s->slots[slot].first].inline_first = -1;
-        s->decisions =
-            hash_u64(s->decisions, (uint64_t)task << 32 | (uint64_t)s->slots[slot].first << 16 | s->slots[slot].width);
+        s->decisions = decisions_hash(s->decisions, task, s->slots[slot].first, s->slots[slot].width);
         start(w, slot, task, s->slots[slot].width, at);
     }
 }
