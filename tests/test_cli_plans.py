@@ -279,6 +279,8 @@ def test_policy_measured(cli):
         assert "durations measured" in done.stdout and "operations measured: " in done.stdout, done.stdout
         stored = json.loads(plan.read_text())
         assert stored["measured"] and stored["setting"]["policy"] == policy
+        lines = [line for line in done.stdout.splitlines() if f", policy {policy}, " in line]
+        assert ("uniform: critical path first" in lines[0]) == bool(stored["setting"]["uniform"]), (lines, "searched widths or not")
     assert cli.result("run", "pathnet", *small, "--training", "--repeat", 1)["rows"][0]["policy"] == "malleable", "not stored"
     text = cli.run("run", "pathnet", *small, "--policy", "s123", "--tune", 0.2, "--explain", "--repeat", 1).stdout
     assert "durations measured" in text and "policy s123" in text

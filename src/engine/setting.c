@@ -321,10 +321,10 @@ static graphi_status complete(graphi_plan *plan, struct predictor *p)
     int wanted_depth = s->depth;
     choose_own_depth(plan, wanted_depth, p);
     weigh_uniform(plan, wanted_depth, p);
-    text_add(&plan->why, "%s: %d executors x %d threads%s on %d cores, policy %s, %s driver%s\n",
+    text_add(&plan->why, "%s: %d executors x %d threads%s on %d cores, policy %s, %s driver%s%s\n",
              given && s->uniform == uniform ? "setting" : "chosen", s->executors, s->width,
              s->light == 1 ? " and a light one" : light, cores, graphi_policy_name(s->policy),
-             graphi_driver_name(s->driver), join);
+             graphi_driver_name(s->driver), join, s->uniform ? "; uniform: critical path first" : "");
     return p->status;
 }
 
