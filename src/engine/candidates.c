@@ -119,8 +119,8 @@ graphi_status candidates_add(struct candidates *c, bool policies)
     return GRAPHI_OK;
 }
 
-/* A schedule of mixed widths is predicted less surely than uniform ones (allot_uniform.c), so it has to beat them. The
- * malleable policy also those that keep no width: where executors join it grows while an operation runs. */
+/* A schedule of mixed widths is predicted less surely than uniform ones (allot_uniform.c), so it has to beat them, and
+ * that of the malleable policy also executors that join, where a width grows while an operation runs. */
 graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *setting)
 {
     graphi_plan *plan;
@@ -129,25 +129,26 @@ graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *s
         graphi_plan_destroy(plan);
         return fail_memory("tuning", sizeof *c->list.data);
     }
+    if (!candidates_confirm(setting))
+        return GRAPHI_OK;
+    const bool may_join = setting->policy == GRAPHI_POLICY_MALLEABLE && setting->join >= 0;
     graphi_setting uniform = plan->setting;
     uniform.uniform = true;
     uniform.keep_uniform = uniform.keep_uniform ? 1 : 0;
     uniform.depth = 0;
-    if (setting->policy == GRAPHI_POLICY_MALLEABLE)
+    if (may_join)
         uniform.join = setting->join;
     const bool given = setting->executors > 0 || setting->width > 0; /* else all cores, whatever was inferred */
     const int used = given ? uniform.executors * uniform.width : c->base->machine->cores;
-    for (int k = 0; candidates_confirm(setting) && (k = setting_next_split(used, k)) != 0;) {
+    for (int k = 0; (k = setting_next_split(used, k)) != 0;) {
         uniform.executors = k;
         uniform.width = used / k;
         TRY(add_now(c, uniform));
     }
-    if (setting->policy != GRAPHI_POLICY_MALLEABLE || setting->uniform || setting->join < 0)
-        return GRAPHI_OK;
     uniform.executors = used;
     uniform.width = 1;
     uniform.join = 1;
-    return add_now(c, uniform);
+    return may_join ? add_now(c, uniform) : GRAPHI_OK;
 }
 
 bool candidates_confirm(const graphi_setting *setting)
