@@ -614,21 +614,31 @@ static int joining(const struct described *d, graphi_setting asked, int join)
 }
 
 /* The fastest setting of some networks was not among what the malleable policy could keep; the strategies are the
- * paper's, and who asks for joining or for none gets that. Where no split was asked for an inferred one of fewer cores
- * left out all that take the others. */
+ * paper's, and who asks for joining or for none gets that. */
 static void malleable_may_join(void **state)
 {
     struct described d;
     described_open(6, 2, &d);
     const graphi_setting malleable = {.policy = GRAPHI_POLICY_MALLEABLE, .executors = 2, .width = 3};
-    const graphi_setting open = {.policy = GRAPHI_POLICY_MALLEABLE};
     const graphi_setting strategy = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 3};
     assert_int_equal(joining(&d, malleable, 0), NONE_JOINS | SOME_JOIN);
     assert_int_equal(joining(&d, malleable, -1), NONE_JOINS);
     assert_int_equal(joining(&d, malleable, 1), SOME_JOIN);
-    assert_int_equal(joining(&d, open, 0), NONE_JOINS | SOME_JOIN);
     assert_int_equal(joining(&d, strategy, 0), NONE_JOINS);
     assert_int_equal(joining(&d, strategy, 1), NONE_JOINS);
+    described_close(&d);
+}
+
+/* An inferred split of fewer cores left out all uniform settings that take the others. */
+static void an_open_split_has_to_beat_all_cores(void **state)
+{
+    struct described d;
+    const graphi_setting open = {.policy = GRAPHI_POLICY_S123};
+    described_open(6, 2, &d);
+    graphi_plan_destroy(d.plan);
+    d.machine->wake_ns = d.machine->barrier_ns = 1e9; /* a second a message: few cores are inferred */
+    assert_int_equal(graphi_plan_create(d.graph, d.machine, NULL, &d.plan), GRAPHI_OK);
+    assert_int_equal(joining(&d, open, 0), NONE_JOINS);
     described_close(&d);
 }
 
@@ -678,6 +688,7 @@ int main(void)
         cmocka_unit_test(no_time_keeps_the_first_kinds),
         cmocka_unit_test(six_cores_have_three_teams),
         cmocka_unit_test(malleable_may_join),
+        cmocka_unit_test(an_open_split_has_to_beat_all_cores),
         cmocka_unit_test(no_split_beats_the_chosen_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
