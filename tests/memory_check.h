@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "engine/ancestors.h"
-#include "engine/memory.h"
+#include "engine/compile/ancestors.h"
+#include "engine/compile/memory.h"
 
 static inline bool precedes(const struct memory_problem *problem, const struct ancestors *ancestors, int a, int b)
 {

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "engine/memory_planner.h"
+#include "engine/compile/memory_planner.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of few rows by one weight that become one (passes/batch.c): which ones, that no cycle comes about, and that
  * plans for few cores and for many have the same bits. */
-#include "engine/plan.h"
+#include "engine/compile/plan.h"
 #include "machine/machine.h"
 #include "rewritten.h"
 

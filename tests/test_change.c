@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans made of others (engine/change.c). */
+/* Plans made of others (engine/choose/change.c). */
 #include "base/file.h"
 #include "base/memory.h"
-#include "engine/plan.h"
+#include "engine/compile/plan.h"
 #include "graphi/ops.h"
 #include "graphi/simulate.h"
 #include "machine/machine.h"

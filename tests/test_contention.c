@@ -2,7 +2,7 @@
 /* What operations side by side, and one after another on other cores, cost each other, and what policies make of it: on
  * measured plans of two described cores, one bound by memory beside one bound by arithmetic is predicted to pay, two
  * bound by memory are not; strategies keep one width where theirs do not pay. */
-#include "engine/plan.h"
+#include "engine/compile/plan.h"
 #include "graphi/ops.h"
 #include "machine/machine.h"
 

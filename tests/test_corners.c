@@ -4,7 +4,7 @@
  * parts of others or what an update writes, a logarithm that is tuned with made-up numbers, or taken by one member of a
  * team, an operation of more outputs than those that may be left out, numbers that are none, samples of several rows,
  * second gradients. */
-#include "engine/plan.h"
+#include "engine/compile/plan.h"
 #include "graph/op.h"
 #include "graphi/graphi.h"
 

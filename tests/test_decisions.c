@@ -2,7 +2,7 @@
 /* What all decisions of a schedule must not depend on, and what the simulation says that they cost. */
 #include "base/clock.h"
 #include "dag.h"
-#include "engine/plan.h"
+#include "engine/compile/plan.h"
 #include "graphi/models.h"
 #include "graphi/simulate.h"
 #include "schedule/setting_canonical.h"

@@ -535,10 +535,10 @@ def check_parts(folder, architecture, problems):
     section = architecture.partition(f"\n## What is in `{folder}/`\n")[2].partition("\n## ")[0]
     rows = [row.split("|")[2] for row in re.findall(r"^\|.*\|$", section, re.MULTILINE)]
     told = [name.removesuffix(".h") for row in rows for name in re.findall(r"`([\w.*]+)`", row)]
-    for stem in sorted({path.stem for path in (ROOT / "src" / folder).glob("*.[ch]")}):
+    for stem in sorted({path.stem for path in (ROOT / "src" / folder).rglob("*.[ch]")}):
         if not any(fnmatch.fnmatch(stem, name) for name in told):
             problems.append(f"docs/architecture.md: found nothing on {folder}/{stem}, expected it in a row of {folder}'s files")
-    stems = [path.stem for path in (ROOT / "src" / folder).iterdir()]
+    stems = [path.stem for path in (ROOT / "src" / folder).rglob("*.*")]
     problems += [f"docs/architecture.md: found `{name}` among {folder}'s files, expected one of that name" for name in told
                  if not fnmatch.filter(stems, name)]
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packed forms of a plan: which there are, what they take, and that a parameter may be kept in one alone. */
 #include "base/status.h"
-#include "engine/plan.h"
-#include "engine/state.h"
+#include "engine/compile/plan.h"
+#include "engine/run/state.h"
 #include "kernels/conv.h"
 #include "kernels/gemm.h"
 #include "reference.h"

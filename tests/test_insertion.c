@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schedules made by insertion (engine/insertion.c). */
+/* Schedules made by insertion (engine/choose/insertion.c). */
 #include "dag.h"
-#include "engine/insertion.h"
+#include "engine/choose/insertion.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "engine/run.h"
+#include "engine/run/run.h"
 #include "machine/parking.h"
 #include "graphi/simulate.h"
 

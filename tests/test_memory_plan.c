@@ -3,7 +3,7 @@
  * whatever order the tasks take that the graph and the added edges allow. */
 #include "base/memory.h"
 #include "base/status.h"
-#include "engine/memory_planner.h"
+#include "engine/compile/memory_planner.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

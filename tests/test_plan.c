@@ -2,8 +2,8 @@
 /* Plans beside running them: settings, tuning, storing, simulation, memory figures of the built-in networks. */
 #include "base/file.h"
 #include "base/memory.h"
-#include "engine/allot.h"
-#include "engine/plan.h"
+#include "engine/choose/allot.h"
+#include "engine/compile/plan.h"
 #include "graphi/models.h"
 #include "graphi/ops.h"
 #include "graphi/profile.h"

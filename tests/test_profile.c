@@ -2,10 +2,10 @@
 /* Performance models: hill climbing on curves that are known, interpolation, and what the extension to other machines
  * must never do. */
 #include "base/clock.h"
-#include "engine/climb.h"
-#include "engine/curve_extend.h"
-#include "engine/origin.h"
-#include "engine/tune.h"
+#include "engine/cost/climb.h"
+#include "engine/cost/curve_extend.h"
+#include "engine/cost/origin.h"
+#include "engine/tune/tune.h"
 #include "graphi/models.h"
 #include "graphi/profile.h"
 #include "graphi/simulate.h"

@@ -15,7 +15,7 @@
  *     test_random_graphs SECONDS SEED    as many as there is time for, from graph SEED on */
 #include "random_graph.h"
 
-#include "engine/plan.h"
+#include "engine/compile/plan.h"
 #include "kernels/kernel.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 /* What stays resident: of a plan after compiling, of a run before and after its first step. Counts pages, never time.
  */
 #include "base/memory.h"
-#include "engine/plan.h"
+#include "engine/compile/plan.h"
 #include "graphi/models.h"
 #include "graphi/ops.h"
 #include "graphi/run.h"

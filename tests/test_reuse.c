@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order by weights (passes/reuse.c): layers of an unrolled network one after the other, in both passes, where the
  * caches hold one of them and not all; no other order where they hold all, none, or nothing is known of them. */
-#include "engine/plan.h"
+#include "engine/compile/plan.h"
 #include "graphi/models.h"
 #include "machine/machine.h"
 #include "rewritten.h"

@@ -2,7 +2,7 @@
 /* Plans and runs against the reference interpreter: several small graphs with updates, every policy, width and driver.
  */
 #include "base/memory.h"
-#include "engine/plan.h"
+#include "engine/compile/plan.h"
 #include "graphi/run.h"
 #include "reference.h"
 

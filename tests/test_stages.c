@@ -2,7 +2,7 @@
 /* Sums of products in the order in which their operands are there (passes/ready.c) and in stages (passes/stages.c),
  * weight gradients over time and gates: which ones, on how many cores, that a stage needs nothing that is made behind
  * the one before, and that no bit depends on them. */
-#include "engine/plan.h"
+#include "engine/compile/plan.h"
 #include "machine/machine.h"
 #include "rewritten.h"
 

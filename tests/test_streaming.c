@@ -2,7 +2,7 @@
 /* Stores past the caches: that what a plan is asked for reaches its kernels. The bits are the same either way, so no
  * other test sees whether the option was lost on the way. That the kernels' stores then go past the caches shows in
  * times alone, which no test asserts. */
-#include "engine/plan.h"
+#include "engine/compile/plan.h"
 #include "graph/graph.h"
 #include "graph/op.h"
 #include "graphi/ops.h"

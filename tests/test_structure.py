@@ -408,14 +408,14 @@ def ordinary_stores(root):
 # check, what is planted, what the message must name
 FAULTS = [
     ("page of layers", replace("docs/architecture.md", "| engine |", "| engine, models |"), "layer train"),
-    ("layers", append("src/base/arena.c", '#include "engine/plan.h"\n'), "src/base/arena.c"),
+    ("layers", append("src/base/arena.c", '#include "engine/compile/plan.h"\n'), "src/base/arena.c"),
     ("layers", append("src/kernels/gemm.c", '#include "graph/graph.h"\n'), "src/kernels/gemm.c"),
     ("layers", append("src/machine/team.h", '#include "../kernels/gemm.h"\n'), "src/machine/team.h"),
-    ("layers", append("src/schedule/scheduler.c", '#include "engine/plan.h"\n'), "src/schedule/scheduler.c"),
+    ("layers", append("src/schedule/scheduler.c", '#include "engine/compile/plan.h"\n'), "src/schedule/scheduler.c"),
     ("layers", append("src/cli/info.c", '#include "base/memory.h"\n'), "src/cli/info.c"),
     ("layers", append("src/models/lstm.c", '#include "graph/graph.h"\n'), "src/models/lstm.c"),
     ("layers", append("src/tool/job.c", '#include "cli/commands.h"\n'), "src/tool/job.c"),
-    ("layers", append("bench/kernels.c", '#include "engine/plan.h"\n'), "bench/kernels.c"),
+    ("layers", append("bench/kernels.c", '#include "engine/compile/plan.h"\n'), "bench/kernels.c"),
     ("layers", append("bench/kernels.c", '#include "cli/commands.h"\n'), "bench/kernels.c"),
     ("layers", append("examples/train.c", '#include "base/memory.h"\n'), "examples/train.c"),
     ("layers", lambda root: (root / "src/surplus").mkdir(), "src/surplus"),

@@ -4,7 +4,7 @@
 #include "dag.h"
 
 #include "base/clock.h"
-#include "engine/timeline.h"
+#include "engine/show/timeline.h"
 #include "machine/parking.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * between the readers of the one and the update is all that keeps them apart, so a pass that makes one node of two may
  * leave none: the plan is refused, or reads the wrong content. Plans are held against the reference, which has an array
  * for each content. All numbers are small integers, so sums round nowhere and bits are the same in any order. */
-#include "engine/plan.h"
+#include "engine/compile/plan.h"
 #include "graph/graph.h"
 
 #include <setjmp.h>

@@ -172,7 +172,7 @@ int32_t graph_constant(graphi_graph *graph, const struct value_type *type, const
 /* Adds the order that data flow does not show: whoever reads a parameter, also through views of it, precedes the node
  * whose result takes over its storage. Run before passes that move nodes and again at their end; graph_compact then
  * sorts. Without it passes would join a reader of the old content with one of the new. Between tasks the order is found
- * again (engine/tasks.c): there an assignment may be gone, and its producer is who waits. */
+ * again (engine/compile/tasks.c): there an assignment may be gone, and its producer is who waits. */
 graphi_status graph_order_updates(graphi_graph *graph);
 /* Replaces every `call` node by its body, nested ones too (graph/inline.c). */
 graphi_status graph_inline(graphi_graph *graph);

@@ -20,7 +20,7 @@ enum task_flags {
     TASK_MEMORY_BOUND = 8,
 };
 
-/* A task has no more phases, each of which others can join; engine/plan.h asserts it of kernels. */
+/* A task has no more phases, each of which others can join; engine/compile/plan.h asserts it of kernels. */
 enum { TASK_MOST_PHASES = 4 };
 
 /* Times of one class of operations (kind, shapes, dtype) at some widths; other widths by linear interpolation, each

@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "engine/state.h"
+#include "engine/run/state.h"
 #include "train/safetensors.h"
 
 /* A checkpoint may be this large. */

@@ -5,7 +5,7 @@
 #include "small_graph.h"
 
 #include "base/file.h"
-#include "engine/curve_set.h"
+#include "engine/cost/curve_set.h"
 
 #include <math.h>
 #include <stdio.h>

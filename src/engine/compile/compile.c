@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a graph to a plan: clone, keep what is wanted, passes, places and kernels, tasks and memory, costs, setting. The
+ * user's graph is only read; the plan borrows its names and constants. Usual time: 10 ms for 1,000 operations. */
+#include "engine/choose/allot.h"
+#include "engine/compile/compile.h"
+
+#include "base/clock.h"
+#include "base/float_mode.h"
+#include "base/hash.h"
+#include "base/status.h"
+#include "engine/tune/rounding.h"
+#include "graph/op.h"
+#include "kernels/conv.h"
+#include "machine/machine.h"
+#include "passes/passes.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* May the bytes of an output be set, or written by another run, between an execution and graphi_run_get? Those of a
+ * parameter without update may where that is what the user asked for, and not what passes made of a copy. */
+static bool may_be_set_since(const graphi_graph *graph, const struct graph_output *output, const graphi_graph *source)
+{
+    const struct value *value = graph_value(graph, output->value);
+    if (value->kind == VALUE_PARAMETER && !value->assigned)
+        return graph_value(source, graphi_find(source, output->name))->kind != VALUE_PARAMETER;
+    return value->kind == VALUE_INPUT || value->assigns >= 0 || value->assigned;
+}
+
+/* An output that is a parameter with an update is the old content, as for every other reader, one that is the result of
+ * the update is what this execution wrote, and one that is an input is what it read, not what was set since: a copy
+ * keeps it, of any type. */
+static graphi_status keep_old_outputs(graphi_graph *graph, const graphi_graph *source)
+{
+    for (size_t i = 0; i < graph->outputs.count; i++) {
+        int32_t v = graph->outputs.data[i].value;
+        if (!may_be_set_since(graph, &graph->outputs.data[i], source))
+            continue;
+        const struct value_type type = graph_value(graph, v)->type;
+        graphi_attribute shape = {.name = "shape", .type = GRAPHI_INTS, .ints = type.dims, .count = type.rank};
+        graphi_value copy = graph_append(graph, op_find("reshape"), 1, &v, 1, &shape, 0, NULL);
+        TRY(graphi_graph_status(graph));
+        const char *name = graph->outputs.data[i].name;
+        char *scope = arena_alloc(&graph->arena, strlen(name) + sizeof "output ");
+        if (!scope)
+            return fail_memory("plan", strlen(name));
+        snprintf(scope, strlen(name) + sizeof "output ", "output %s", name);
+        graph->nodes.data[graph_value(graph, copy)->node].scope = scope;
+        graph->outputs.data[i].value = copy;
+    }
+    return GRAPHI_OK;
+}
+
+static graphi_status rewrite(struct compiled *c, const graphi_plan_options *options)
+{
+    struct text disable = {0};
+    rounding_passes(c->rounding, options->disable, &disable);
+    /* Of the last-level cache half is left to what goes with the weights, and to others on the machine. */
+    struct pass_options passes_options = {.disable = disable.data,
+                                          .isa = c->isa,
+                                          .multiplicands = options->precision,
+                                          .conv_error = c->conv_error,
+                                          .cores = c->machine->cores,
+                                          .cache = c->machine->l3_bytes / 2};
+    graphi_status status = disable.broken ? fail_memory("plan", disable.count) : GRAPHI_OK;
+    if (!status)
+        status = passes_select(c->graph, options->outputs, !options->no_updates && !options->outputs);
+    if (!status)
+        status = passes_run(c->graph, &passes_options);
+    text_free(&disable);
+    return status ? status : keep_old_outputs(c->graph, c->source);
+}
+
+/* --- compiled --- */
+
+static int32_t find_port(const struct plan_port *ports, const struct index *names, const char *name)
+{
+    size_t seen = 0;
+    int32_t at;
+    while ((at = index_next(names, hash_string(HASH_START, name), &seen)) >= 0 && strcmp(ports[at].name, name) != 0)
+        continue;
+    return at;
+}
+
+int32_t plan_input(const struct compiled *c, const char *name)
+{
+    return find_port(c->inputs.data, &c->input_names, name);
+}
+
+int32_t plan_output(const struct compiled *c, const char *name)
+{
+    return find_port(c->outputs.data, &c->output_names, name);
+}
+
+static bool index_ports(const struct plan_port *ports, size_t count, struct index *names)
+{
+    bool enough = true;
+    for (size_t i = 0; i < count && enough; i++)
+        enough = index_add(names, hash_string(HASH_START, ports[i].name), (int32_t)i);
+    return enough;
+}
+
+static graphi_status name_ports(struct compiled *c)
+{
+    bool enough = true;
+    for (int32_t v = 0; v < (int32_t)c->graph->values.count; v++) {
+        const struct value *value = graph_value(c->graph, v);
+        if (value->kind == VALUE_INPUT)
+            enough = enough && array_push(&c->inputs, ((struct plan_port){.name = value->name, .value = v}));
+        if (value->kind == VALUE_PARAMETER)
+            enough = enough && array_push(&c->parameters, ((struct plan_parameter){.name = value->name, .value = v}));
+    }
+    for (size_t i = 0; i < c->graph->outputs.count; i++) {
+        const struct graph_output *output = &c->graph->outputs.data[i];
+        enough = enough && array_push(&c->outputs, ((struct plan_port){.name = output->name, .value = output->value}));
+    }
+    enough = enough && index_ports(c->inputs.data, c->inputs.count, &c->input_names) &&
+             index_ports(c->outputs.data, c->outputs.count, &c->output_names);
+    if (!enough)
+        return fail_memory("plan", sizeof(struct plan_port));
+    int32_t *begin, *list;
+    TRY(graph_users(c->graph, &begin, &list));
+    for (size_t i = 0; i < c->inputs.count; i++) {
+        int32_t v = c->inputs.data[i].value;
+        c->inputs.data[i].used = begin[v + 1] > begin[v];
+    }
+    mem_free(begin);
+    mem_free(list);
+    return GRAPHI_OK;
+}
+
+/* Beyond, the relation would take more than 100 MB; in-place work is then found for direct neighbours only. */
+enum { MOST_RELATED_NODES = 30000 };
+
+/* Ancestors of nodes by data and `after` edges. */
+static graphi_status node_ancestors(const graphi_graph *graph, struct ancestors **out)
+{
+    edge_array edges = {0};
+    int32_t *begin = NULL, *list = NULL;
+    bool enough = true;
+    for (int32_t n = 0; n < (int32_t)graph->nodes.count; n++) {
+        const struct node *node = graph_node(graph, n);
+        for (int i = 0; i < node->inputs; i++) {
+            int32_t producer = graph_value(graph, node->input[i])->node;
+            if (producer >= 0)
+                enough = enough && array_push(&edges, ((struct edge){producer, n}));
+        }
+        for (int i = 0; i < node->afters; i++)
+            enough = enough && array_push(&edges, ((struct edge){node->after[i], n}));
+    }
+    edges_sort(&edges);
+    *out = mem_zalloc(sizeof **out);
+    bool *none = graph->nodes.count > MOST_RELATED_NODES ? mem_zalloc_array(graph->nodes.count, sizeof *none) : NULL;
+    enough = enough && (none || graph->nodes.count <= MOST_RELATED_NODES);
+    graphi_status status = enough && *out ? edges_successors(&edges, (int)graph->nodes.count, &begin, &list)
+                                          : fail_memory("plan", edges.count * sizeof(struct edge));
+    if (!status)
+        status = ancestors_create((int)graph->nodes.count, begin, list, none, *out);
+    if (status) {
+        mem_free(*out);
+        *out = NULL;
+    }
+    mem_free(begin);
+    mem_free(list);
+    mem_free(none);
+    array_free(&edges);
+    return status;
+}
+
+static void forget_tasks(struct compiled *c)
+{
+    for (int32_t t = 0; c->task && !c->params && t < c->tasks; t++)
+        kernel_fini(&c->task[t].kernel);
+    for (size_t i = 0; i < c->prepared.count; i++)
+        kernel_fini(&c->prepared.data[i].bound.kernel);
+    mem_free(c->params);
+    mem_free(c->task);
+    mem_free(c->constants);
+    c->params = NULL;
+    c->task = NULL;
+    c->constants = NULL;
+    c->tasks = 0;
+    c->prepared.count = c->arguments.count = 0;
+    c->constant_bytes = c->packed_bytes = 0;
+}
+
+static graphi_status build(struct compiled *c, struct layout *layout)
+{
+    struct bound *bound = NULL;
+    size_t nodes = c->graph->nodes.count;
+    TRY(bind_nodes(layout, &bound));
+    graphi_status status = bind_prepared(layout, bound);
+    for (size_t n = 0; !status && n < nodes; n++)
+        if (layout->role[n] == ROLE_TASK)
+            status = bind_arguments(c, &bound[n]);
+    if (!status)
+        status = plan_tasks(c, layout, bound);
+    bound_free(bound, nodes);
+    return status;
+}
+
+static void note_direct(struct compiled *c, int32_t id)
+{
+    const struct buffer *buffer = &c->buffers.data[id];
+    if (buffer->kind == BUFFER_PARAMETER)
+        c->parameters.data[buffer->source].direct = true;
+}
+
+static void note_parameters(struct compiled *c)
+{
+    for (size_t p = 0; p < c->parameters.count; p++) {
+        c->updates = c->updates || c->parameters.data[p].assigned;
+        c->parameters.data[p].direct = c->parameters.data[p].assigned;
+    }
+    for (int32_t t = 0; t < c->tasks; t++)
+        for (int i = 0; i < c->task[t].inputs + c->task[t].outputs; i++)
+            note_direct(c, c->arguments.data[c->task[t].argument + i].buffer);
+    for (size_t i = 0; i < c->outputs.count; i++)
+        note_direct(c, c->place[c->outputs.data[i].value].buffer);
+}
+
+static graphi_status compile(struct compiled *c)
+{
+    struct layout layout = {.compiled = c};
+    TRY(name_ports(c));
+    graphi_status status = node_ancestors(c->graph, &layout.ancestors);
+    if (!status)
+        status = build(c, &layout);
+    if (layout.cycle) {
+        forget_tasks(c);
+        layout.no_elision = true;
+        status = build(c, &layout);
+    }
+    if (!status)
+        note_parameters(c);
+    for (int32_t t = 0; !status && t < c->tasks; t++)
+        c->packs += (graph_node(c->graph, c->task[t].node)->kind->flags & OP_PACK) != 0;
+    layout_free(&layout);
+    return status ? status : cost_classes(c);
+}
+
+static void compiled_release(struct compiled *c)
+{
+    /* The last release sees what other threads did with the plan: acq_rel pairs with itself. */
+    if (!c || atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) != 1)
+        return;
+    forget_tasks(c);
+    graphi_graph_destroy(c->graph);
+    for (size_t i = 0; i < sizeof c->string / sizeof *c->string; i++)
+        mem_free(c->string[i]);
+    array_free(&c->buffers);
+    array_free(&c->arguments);
+    array_free(&c->prepared);
+    array_free(&c->parameters);
+    array_free(&c->inputs);
+    array_free(&c->outputs);
+    index_free(&c->input_names);
+    index_free(&c->output_names);
+    mem_free(c->place);
+    mem_free(c->edges_begin);
+    mem_free(c->edges);
+    mem_free(c->pending);
+    mem_free(c->flags);
+    mem_free(c->scalability);
+    mem_free(c->shares);
+    mem_free(c->kind);
+    mem_free(c->curve_of);
+    mem_free(c->class_key);
+    mem_free(c->class_task);
+    mem_free(c->class_tasks);
+    mem_free(c->largest_input_from);
+    mem_free(c);
+}
+
+/* The best that this CPU has, for a described machine also no better than its own. */
+static graphi_status choose_isa(const graphi_machine *machine, const char *name, enum isa *isa)
+{
+    enum isa best = isa_detect(), own;
+    bool lesser = !machine->captured && isa_parse(machine->isa, &own) && own < best;
+    *isa = best = lesser ? own : best;
+    if (!name)
+        return GRAPHI_OK;
+    if (!isa_parse(name, isa))
+        return fail(GRAPHI_USAGE, "plan", "found instruction set '%s', expected plain, avx2, avx512 or bf16", name);
+    return *isa <= best ? GRAPHI_OK
+                        : fail(GRAPHI_UNSUPPORTED, "plan",
+                               "found instruction set %s asked for, expected at most %s, %s%.60s", name, isa_name(best),
+                               lesser ? "that of " : "this CPU's", lesser ? machine->name : "");
+}
+
+/* Whatever the compiled form depends on beside graph, machine and version; the same however it was asked for. */
+static uint64_t hash_options(const struct compiled *c)
+{
+    const graphi_plan_options *o = &c->options;
+    uint64_t hash = hash_u64(hash_u64(HASH_START, (uint64_t)o->precision), c->rounding);
+    double conv_error = c->conv_error == conv_error_budget(0, o->precision) ? 0 : c->conv_error;
+    hash = hash_bytes(hash, &conv_error, sizeof conv_error);
+    hash = hash_u64(hash, (uint64_t)(o->check_numerics | c->updates << 1) | (uint64_t)o->streaming << 2);
+    hash = hash_u64(hash_u64(hash, (uint64_t)c->isa), passes_mask(o->disable));
+    for (size_t i = 0; i < c->outputs.count; i++)
+        hash = hash_string(hash, c->outputs.data[i].name);
+    return hash_u64(hash, (uint64_t)o->arena_target);
+}
+
+/* The options with strings of their own. */
+static graphi_status keep_options(struct compiled *c, const graphi_plan_options *options)
+{
+    const char **string[] = {&c->options.isa, &c->options.disable, &c->options.outputs};
+    c->options = *options;
+    for (size_t i = 0; i < sizeof string / sizeof *string; i++)
+        if (*string[i] && !(*string[i] = c->string[i] = mem_string(*string[i])))
+            return fail_memory("plan", sizeof *options);
+    c->conv_error = rounding_conv_error(c->rounding, options->conv_error);
+    return GRAPHI_OK;
+}
+
+static graphi_status compiled_create(const graphi_graph *graph, const graphi_machine *machine,
+                                     const graphi_plan_options *options, uint32_t rounding, struct compiled **out)
+{
+    int64_t begin = clock_ns();
+    struct compiled *c = mem_zalloc(sizeof *c);
+    if (!c)
+        return fail_memory("plan", sizeof *c);
+    atomic_init(&c->references, 1);
+    c->machine = machine;
+    c->source = graph;
+    c->rounding = rounding;
+    graphi_graph_info graph_info;
+    graphi_graph_get_info(graph, &graph_info);
+    c->graph_hash = graph_info.hash;
+    c->sum_intermediate_bytes = graph_info.intermediate_bytes;
+    graphi_status status = c->graph_hash ? keep_options(c, options) : fail_memory("plan", graph->values.count);
+    if (!status)
+        status = choose_isa(machine, options->isa, &c->isa);
+    if (!status)
+        status = graph_clone(graph, &c->graph);
+    if (!status)
+        c->graph->rewritten = true;
+    if (!status)
+        status = rewrite(c, options);
+    if (!status)
+        status = compile(c);
+    if (status) {
+        compiled_release(c);
+        return status;
+    }
+    c->hash = hash_options(c);
+    c->compile_ms = (double)(clock_ns() - begin) / 1e6;
+    *out = c;
+    return GRAPHI_OK;
+}
+
+/* --- plans --- */
+
+void plan_name_tasks(graphi_plan *plan)
+{
+    const struct compiled *c = plan->compiled;
+    plan->tasks = (struct tasks){.count = c->tasks,
+                                 .edges_begin = c->edges_begin,
+                                 .edges = c->edges,
+                                 .pending = c->pending,
+                                 .level = plan->level,
+                                 .flags = c->flags,
+                                 .kind = c->kind,
+                                 .kinds = c->kinds,
+                                 .curve_of = c->curve_of,
+                                 .curves = plan->curves,
+                                 .curves_count = c->curves,
+                                 .largest_input_from = c->largest_input_from,
+                                 .allotment = plan->allotment,
+                                 .scalability = c->scalability,
+                                 .shares = c->shares,
+                                 .data = (const char *)c->task,
+                                 .data_bytes = sizeof *c->task};
+}
+
+graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
+                        bool measured, const graphi_setting *setting, graphi_plan **out)
+{
+    graphi_plan *plan = mem_zalloc(sizeof *plan);
+    if (!plan)
+        return fail_memory("plan", sizeof *plan);
+    atomic_fetch_add_explicit(&compiled->references, 1,
+                              memory_order_relaxed); /* the caller holds one: it cannot be the last */
+    plan->compiled = compiled;
+    plan->machine = machine;
+    plan->measured = measured;
+    plan->curves = mem_zalloc_array((size_t)compiled->curves + 1, sizeof *plan->curves);
+    plan->level = mem_zalloc_array((size_t)compiled->tasks + 1, sizeof *plan->level);
+    graphi_status status = plan->curves && plan->level ? GRAPHI_OK : fail_memory("plan", (size_t)compiled->tasks * 8);
+    if (!status) {
+        if (curves)
+            memcpy(plan->curves, curves, (size_t)compiled->curves * sizeof *curves);
+        else
+            cost_curves(compiled, machine, plan->curves);
+        status = setting_choose(plan, setting);
+    }
+    if (!status)
+        status = cost_levels(plan);
+    if (!status) {
+        plan_name_tasks(plan);
+        status = allot_search(plan);
+    }
+    if (status)
+        graphi_plan_destroy(plan);
+    else
+        *out = plan;
+    return status;
+}
+
+graphi_status plan_directed(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
+                            const struct cost_curve *observed, bool measured, const graphi_setting *setting,
+                            graphi_plan **out)
+{
+    size_t classes = (size_t)compiled->curves;
+    struct cost_curve *kept = observed ? mem_zalloc_array(classes + 1, sizeof *kept) : NULL;
+    if (observed && !kept)
+        return fail_memory("plan", classes * sizeof *kept);
+    if (observed)
+        memcpy(kept, observed, classes * sizeof *kept);
+    graphi_status status = plan_over(compiled, machine, curves, measured, setting, out);
+    if (status)
+        mem_free(kept);
+    else
+        (*out)->observed = kept;
+    return status;
+}
+
+graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *machine, const graphi_plan_options *options,
+                           uint32_t rounding, graphi_plan **out)
+{
+    static const graphi_plan_options defaults;
+    struct compiled *compiled = NULL;
+    options = options ? options : &defaults;
+    TRY(graphi_graph_status(graph));
+    if (options->disable)
+        TRY(graphi_pass_check(options->disable));
+    if ((unsigned)options->streaming > GRAPHI_STREAM_NEVER)
+        return fail(GRAPHI_INVALID, "plan options", "found %d as streaming, expected by size, always or never",
+                    (int)options->streaming);
+    if (options->precision != GRAPHI_F32 && options->precision != GRAPHI_BF16)
+        return fail(GRAPHI_INVALID, "plan options", "found %s as precision, expected float32 or bfloat16",
+                    graphi_dtype_name(options->precision));
+    if (options->conv_error != 0 && !(options->conv_error >= 1 && options->conv_error <= 1e6))
+        return fail(GRAPHI_INVALID, "plan options", "found %g as conv_error, expected 0 or 1 to 1e6",
+                    options->conv_error);
+    if (options->arena_target < 0)
+        return fail(GRAPHI_INVALID, "plan options", "found %lld as arena_target, expected 0 or more bytes",
+                    (long long)options->arena_target);
+    struct float_mode mode = float_mode_enter(); /* constants are folded and packed here */
+    graphi_status status = compiled_create(graph, machine, options, rounding, &compiled);
+    if (!status) {
+        status = plan_over(compiled, machine, NULL, false, &options->setting, out);
+        compiled_release(compiled);
+    }
+    float_mode_leave(mode);
+    mem_trim(); /* passes and kernels' parameters before they are shared: two to three times what the plan keeps */
+    return status;
+}
+
+bool plan_source_unchanged(const struct compiled *compiled)
+{
+    return compiled->source->status == GRAPHI_OK && graph_hash(compiled->source) == compiled->graph_hash;
+}
+
+graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine *machine,
+                                 const graphi_plan_options *options, graphi_plan **out)
+{
+    return plan_compile(graph, machine, options, 0, out);
+}
+
+void graphi_plan_destroy(graphi_plan *plan)
+{
+    if (!plan)
+        return;
+    compiled_release(plan->compiled);
+    mem_free(plan->curves);
+    mem_free(plan->observed);
+    mem_free(plan->level);
+    allotment_destroy(plan->allotment);
+    text_free(&plan->why);
+    tried_free(plan);
+    mem_free(plan);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside a plan. The expensive part, the compiled graph (kernels, places, memory, tasks), is shared by every plan made
+ * from it under other settings or with measured durations (`struct compiled`, counted references); a plan adds the
+ * setting, the cost curves and the levels. Everything here is offsets, never pointers into a run or a state. */
+#ifndef ENGINE_PLAN_H
+#define ENGINE_PLAN_H
+
+#include "base/index.h"
+#include "base/text.h"
+#include "engine/cost/traffic.h"
+#include "graph/graph.h"
+#include "kernels/kernel.h"
+#include "schedule/edges.h"
+#include "schedule/schedule.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+enum buffer_kind {
+    BUFFER_ARENA,     /* results; bytes are shared over time */
+    BUFFER_INPUT,     /* what the run is fed; kept from one execution to the next */
+    BUFFER_PARAMETER, /* in the state */
+    BUFFER_CONSTANT,  /* in the graph */
+    BUFFER_PREPARED,  /* packed form of a parameter (in the state) or of a constant (in the plan) */
+};
+
+struct buffer {
+    enum buffer_kind kind;
+    int64_t bytes;
+    int64_t offset;  /* ARENA and INPUT: in the run's block; constants' PREPARED: in compiled.constants */
+    int32_t source;  /* PARAMETER: index into parameters; CONSTANT: value id; PREPARED: index into prepared */
+    bool kept;       /* holds an output of the graph */
+};
+
+/* Where a value lies. */
+struct place {
+    int32_t buffer;  /* -1: nowhere (its node vanished) */
+    int64_t offset;  /* bytes from the buffer's start */
+    struct array_desc desc;
+};
+
+/* One argument of a kernel. */
+struct argument {
+    int32_t value, buffer;
+    int64_t offset;
+    int64_t rows;    /* of dimension 0, at the bound */
+    int32_t symbol;  /* rows follow it: rows / bound * value; -1: fixed */
+};
+
+/* A node with its kernel. Short tasks are bound by cache misses: what running one needs lies on one line. */
+struct bound {
+    _Alignas(64) int64_t workspace; /* offset in the arena; -1: none */
+    int32_t argument, inputs;       /* argument[.. inputs + outputs], inputs first */
+    struct kernel kernel;
+    int32_t outputs, node;
+};
+_Static_assert(offsetof(struct bound, kernel.name) <= 64 && sizeof(struct bound) == 128, "one line to run a task");
+_Static_assert((int)KERNEL_MAX_PHASES <= (int)TASK_MOST_PHASES, "a schedule has room for the phases of every kernel");
+
+/* A packed form that is made outside of the tasks: once per version of its parameters, or once for a constant. */
+struct prepared {
+    struct bound bound;
+    int32_t parameter; /* index into parameters, of the first where there are several; -1: made of constants */
+    uint64_t key;      /* state_packed */
+    int32_t next;      /* form of the same first parameter, later where it is made of this one; -1: none */
+};
+
+struct plan_parameter {
+    const char *name;
+    int32_t value;
+    bool assigned;     /* gets new content in every execution */
+    bool direct;       /* tasks read or write it, or it is an output: forms of it do not do */
+    int32_t forms;     /* the first of the prepared forms whose first parameter it is; -1: none */
+};
+
+struct plan_port {     /* an input or output by name */
+    const char *name;
+    int32_t value;
+    bool used;         /* by some node; others need not be fed */
+};
+
+struct compiled {
+    atomic_int references;
+    graphi_graph *graph;          /* after passes; borrows names and constants of the user's graph */
+    const graphi_machine *machine;
+    const graphi_graph *source;   /* the user's */
+    graphi_plan_options options;  /* as asked for; the setting is that of the first plan */
+    char *string[3];              /* owned: those of the options */
+    uint32_t rounding;            /* forms that round otherwise (rounding.h) */
+    double conv_error;            /* as asked for, or as these forms have it */
+    enum isa isa;
+    char timed_on[128];           /* described machine: the CPU whose measured times were scaled; "": not known */
+
+    ARRAY(struct buffer) buffers;
+    struct place *place;          /* one per value */
+    ARRAY(struct argument) arguments;
+    ARRAY(struct prepared) prepared;
+    ARRAY(struct plan_parameter) parameters;
+    ARRAY(struct plan_port) inputs;
+    ARRAY(struct plan_port) outputs;
+    struct index input_names, output_names;
+
+    int32_t tasks;
+    struct bound *task;           /* in execution order: a topological order */
+    unsigned char *params;        /* of all tasks' kernels; NULL: each has its own still */
+    int32_t *edges_begin, *edges, *pending;
+    uint8_t *flags, *scalability, *shares;
+    int32_t *kind, *curve_of, *largest_input_from;
+    int32_t kinds, curves;
+    uint64_t *class_key;          /* one a curve; plan_class_key */
+    int32_t *class_task, *class_tasks; /* one a curve: the first task that it is of, and how many there are */
+
+    unsigned char *constants;     /* prepared forms of constants */
+    int64_t constant_bytes;
+    int64_t input_bytes;          /* BUFFER_INPUT block */
+    int64_t arena_bytes, live_maximum_bytes, sum_intermediate_bytes, packed_bytes, workspace_bytes, unordered_bytes;
+    int64_t ordering_edges;
+    bool updates;                 /* some parameter is assigned */
+    int64_t packs;                /* packing tasks: forms of parameters that every execution changes */
+    double flops, bytes, compile_ms;
+    uint64_t graph_hash, hash;
+    uint64_t form; /* of the tasks' kernels, shapes and places: equal where two ways of compiling differ in nothing */
+};
+
+/* A setting that tuning weighed. */
+struct tried {
+    graphi_setting setting;
+    double predicted_ns;
+    double *ms; /* owned: `rounds` of them, of its executions in the race */
+    int rounds;
+    bool chosen;
+};
+
+struct graphi_plan {
+    struct compiled *compiled;
+    const graphi_machine *machine; /* compiled.machine, or the one that is simulated */
+    graphi_setting setting;       /* nothing left to choose */
+    struct cost_curve *curves;    /* compiled.curves */
+    struct cost_curve *observed;  /* as many: those that a model's took the place of; NULL: none were */
+    int64_t *level;               /* one per task */
+    struct allotment *allotment;  /* malleable: NULL where the search found nothing shorter */
+    struct tasks tasks;           /* points into compiled and here */
+    bool measured;
+    double critical_path_ns, work_ns, lower_bound_ns, predicted_ns, measured_ns;
+    double widths_bound_ns;       /* malleable: of schedules with one width a task (allot.c); 0: not known */
+    int64_t searched;             /* tasks simulated to find them */
+    int graph_width;
+    double others;                /* share of the cores that other processes had while it was tuned */
+    int disturbed;                /* how often in a row they had one, from plan to plan that was tuned again */
+    struct text why;              /* what was chosen and why; settings tried */
+    ARRAY(struct tried) tried;    /* the same settings, by predicted time; none where nothing was tuned */
+};
+
+/* --- compile.c --- */
+
+/* Inputs or outputs of the plan by name; -1: there is none of it. */
+int32_t plan_input(const struct compiled *compiled, const char *name);
+int32_t plan_output(const struct compiled *compiled, const char *name);
+
+/* --- cost.c --- */
+
+/* Rates of a machine, the usual ones where it was not measured. */
+struct cost_rates {
+    double core_gflops, core_gbs, all_gbs, barrier_ns;
+};
+struct cost_rates cost_rates(const graphi_machine *machine);
+
+/* Longest duration, 28 hours: levels, which add up tens of thousands of them, stay within 63 bits. */
+#define MOST_NS 1e14
+
+/* ns of a kernel on one thread, every machine rate that was not measured taken as usual. */
+double cost_estimate(const graphi_machine *machine, const struct kernel *kernel);
+void cost_curves(const struct compiled *compiled, const graphi_machine *machine,
+                 struct cost_curve *curves); /* estimated, one a class */
+graphi_status cost_classes(struct compiled *compiled); /* curve_of, class_key, kind, flags, scalability */
+uint64_t plan_class_key(const graphi_plan *plan, int32_t class); /* graphi/curves.h; its affinity included */
+graphi_status cost_levels(graphi_plan *plan); /* and bounds, from the plan's curves; MEMORY */
+
+/* --- setting.c --- */
+
+/* The simulator knows what two sums do not (order, hand-over, tails); it takes its time, though: plan.predicted_ns of
+ * more tasks is an estimate that knows executors and widths alone. */
+enum { MOST_SIMULATED_TASKS = 20000 };
+enum { FEW_EXECUTORS = 16 }; /* less than that have a static driver unasked */
+
+/* USAGE naming what is none: every setting of a caller, before it is looked at. */
+graphi_status setting_check(const graphi_setting *wanted);
+/* Fills what `wanted` leaves open; USAGE when it does not fit. Tells why in plan.why. */
+graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted);
+
+/* --- compile.c --- */
+
+/* graphi_plan_create with these forms of rounding.h. */
+graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *machine, const graphi_plan_options *options,
+                           uint32_t rounding, graphi_plan **out);
+
+/* Is the graph what it was? Others of its plans are compiled from it anew; what was added since is in none of them. */
+bool plan_source_unchanged(const struct compiled *compiled);
+
+/* A plan over `compiled` (takes a further reference) for `machine`, with curves copied from `curves`, or estimated when
+ * NULL. */
+graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
+                        bool measured, const graphi_setting *setting, graphi_plan **out);
+void plan_name_tasks(graphi_plan *plan); /* fills plan.tasks */
+
+/* The same, with curves observed beside those that a model predicts, copied too; NULL: none. */
+graphi_status plan_directed(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
+                            const struct cost_curve *observed, bool measured, const graphi_setting *setting,
+                            graphi_plan **out);
+
+/* --- tried.c --- */
+
+/* Appends it with a copy of its times. MEMORY. */
+graphi_status tried_add(graphi_plan *plan, const struct tried *tried);
+void tried_free(graphi_plan *plan);
+
+/* --- simulate.c --- */
+
+/* The plan's setting on its machine in virtual time, as often as wanted. The plan stays as it is meanwhile; what its
+ * allotment points to may change between runs. records NULL: no trace. */
+struct plan_simulator {
+    struct schedule *schedule;
+    struct traffic traffic;
+};
+graphi_status simulator_open(const graphi_plan *plan, struct plan_simulator *out); /* close after success */
+/* Decisions follow the plan's curves, time passes by those of `truth`. */
+graphi_status simulator_open_against(const graphi_plan *plan, const graphi_plan *truth, struct plan_simulator *out);
+graphi_status simulator_run(struct plan_simulator *simulator, struct task_record *records, struct simulation *out);
+void simulator_close(struct plan_simulator *simulator);
+
+/* Once. */
+graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records, struct simulation *out);
+
+/* For executions of the plan on its own machine. The caller's. */
+graphi_status plan_schedule(const graphi_plan *plan, struct schedule **out);
+
+/* --- trace.c --- */
+
+/* Records of one execution as a timeline: of a run, or simulated ones (`run` NULL). `schedule` (NULL: none) has teams
+ * and who joined, and must outlive it. */
+struct timeline;
+struct graphi_run;
+graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *records,
+                             const struct schedule *schedule, const struct graphi_run *run, struct timeline *timeline);
+void trace_timeline_free(struct timeline *timeline);
+graphi_status trace_write(const struct timeline *timeline, const char *prefix);
+
+#endif

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Executing a run: packed forms brought up to date, then all tasks, by the scheduler over leased workers or one after
+ * the other, then failures told and versions counted. Workers call run_task, run_piece and pack_part alone. */
+#include "engine/run/run.h"
+
+#include "base/clock.h"
+#include "base/float_mode.h"
+#include "base/status.h"
+#include "graph/op.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- one task --- */
+
+static graphi_status record_failure(graphi_run *run, const struct bound *bound, graphi_status status)
+{
+    int none = 0;
+    if (atomic_compare_exchange_strong(&run->failed, &none, 1)) {
+        char node[160], text[300];
+        run->status = status;
+        message_get(text, sizeof text);
+        node_text(run->plan->compiled->graph, bound->node, node, sizeof node);
+        snprintf(run->message, sizeof run->message, "%s (in %s)", text, node);
+    }
+    return status;
+}
+
+static void check_results(graphi_run *run, int32_t task)
+{
+    const struct compiled *c = run->plan->compiled;
+    const struct bound *bound = &c->task[task];
+    for (int i = 0; i < bound->outputs; i++) {
+        int32_t at = bound->argument + bound->inputs + i;
+        const struct array_desc *desc = &c->place[c->arguments.data[at].value].desc;
+        if (finite_array(desc, run->array[at].data, run->array[at].rows))
+            continue;
+        int lowest = atomic_load_explicit(&run->nonfinite, memory_order_relaxed);
+        while (task < lowest && !atomic_compare_exchange_weak(&run->nonfinite, &lowest, task)) {
+        }
+        return;
+    }
+}
+
+struct kernel_call run_call(const graphi_run *run, int32_t task)
+{
+    const struct bound *bound = &run->plan->compiled->task[task];
+    return (struct kernel_call){.in = run->array + bound->argument,
+                                .out = run->array + bound->argument + bound->inputs,
+                                .workspace = bound->workspace >= 0 ? run->block + bound->workspace : NULL,
+                                .params = bound->kernel.params,
+                                .seed = run->seed,
+                                .step = run->step,
+                                .first_sample = run->first_sample};
+}
+
+/* Those of one member, as far as they succeed. */
+static graphi_status run_shares(const struct kernel *kernel, const struct kernel_call *call, int phase, int member)
+{
+    graphi_status status = GRAPHI_OK;
+    int64_t begin, end;
+    split_range(kernel->shares[phase], call->width, member, &begin, &end);
+    for (int64_t share = begin; !status && share < end; share++)
+        status = kernel->run(call, phase, (int)share);
+    return status;
+}
+
+/* A phase of a task that others may join. */
+struct open_phase {
+    graphi_run *run;
+    int32_t task;
+    int phase;
+};
+
+static void run_piece(void *job, int piece, int pieces, int worker)
+{
+    const struct open_phase *p = job;
+    const struct bound *bound = &p->run->plan->compiled->task[p->task];
+    if (atomic_load_explicit(&p->run->failed, memory_order_relaxed)) /* seen late, a piece runs in vain */
+        return;
+    struct kernel_call call = run_call(p->run, p->task);
+    call.width = pieces;
+    call.thread = worker;
+    graphi_status status = run_shares(&bound->kernel, &call, p->phase, piece);
+    if (status)
+        record_failure(p->run, bound, status);
+}
+
+/* By the leader; what a piece failed of has been recorded, told by outcome(). */
+static graphi_status run_open(graphi_run *run, int32_t task, struct team *team)
+{
+    const struct kernel *kernel = &run->plan->compiled->task[task].kernel;
+    for (int phase = 0; phase < kernel->phases; phase++) {
+        struct open_phase p = {run, task, phase};
+        int shares = kernel->shares[phase], pieces = shares < team->pieces ? shares : team->pieces;
+        if (pieces > 1)
+            team_open(team, run_piece, &p, pieces);
+        else
+            run_piece(&p, 0, 1, team->worker);
+    }
+    /* relaxed: whoever joined has ended */
+    return atomic_load_explicit(&run->failed, memory_order_relaxed) ? GRAPHI_INVALID : GRAPHI_OK;
+}
+
+static graphi_status run_phases(graphi_run *run, int32_t task, struct team *team, int member, int width)
+{
+    const struct kernel *kernel = &run->plan->compiled->task[task].kernel;
+    struct kernel_call call = run_call(run, task);
+    call.width = width;
+    call.thread = member;
+    graphi_status status = GRAPHI_OK;
+    for (int phase = 0; phase < kernel->phases; phase++) {
+        if (phase && width > 1)
+            team_barrier(team, member);
+        if (!status)
+            status = run_shares(kernel, &call, phase, member);
+    }
+    return status;
+}
+
+graphi_status run_task(void *context, int32_t task, struct team *team, int member, int width)
+{
+    graphi_run *run = context;
+    const struct compiled *c = run->plan->compiled;
+    bool open = team && width == 1;
+    graphi_status status = open ? run_open(run, task, team) : run_phases(run, task, team, member, width);
+    if (status)
+        record_failure(run, &c->task[task], status);
+    if (c->options.check_numerics) {
+        if (width > 1)
+            team_barrier(team, member); /* all results are written */
+        if (member == 0)
+            check_results(run, task);
+    }
+    return status;
+}
+
+/* --- before and after --- */
+
+static graphi_status check_fed(const graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    for (size_t i = 0; i < c->inputs.count; i++) {
+        size_t expected = run_actual(run, &graph_value(c->graph, c->inputs.data[i].value)->type);
+        if (run->fed[i] >= expected || !c->inputs.data[i].used)
+            continue;
+        char where[200];
+        snprintf(where, sizeof where, "input '%s'", c->inputs.data[i].name);
+        if (!run->fed[i])
+            return fail(GRAPHI_INVALID, where, "found no data, expected it to be set before the first execution");
+        return fail(GRAPHI_INVALID, where, "found %zu bytes, set before a size grew, expected %zu", run->fed[i],
+                    expected);
+    }
+    return GRAPHI_OK;
+}
+
+/* A phase of a kernel that makes a packed form, on all workers of a lease. */
+struct packing {
+    graphi_run *run;
+    const struct bound *bound;
+    struct kernel_call call;
+    int phase;
+};
+
+static void pack_part(void *context, int worker)
+{
+    const struct packing *p = context;
+    struct kernel_call call = p->call;
+    call.thread = worker;
+    graphi_status status = run_shares(&p->bound->kernel, &call, p->phase, worker);
+    if (status)
+        record_failure(p->run, p->bound, status);
+}
+
+/* lease: of no worker, where the caller is alone. The pages of a form, which are new, are so taken from the system by
+ * all at once: for half a gigabyte that is most of a first execution. */
+static void pack(graphi_run *run, struct lease *lease, const struct bound *bound)
+{
+    struct packing p = {.run = run, .bound = bound};
+    p.call = (struct kernel_call){.in = run->array + bound->argument,
+                                  .out = run->array + bound->argument + bound->inputs,
+                                  .workspace = run->scratch,
+                                  .params = bound->kernel.params,
+                                  .width = lease->count ? lease->count : 1};
+    for (p.phase = 0; p.phase < bound->kernel.phases; p.phase++) {
+        lease_start(lease, pack_part, &p);
+        if (!lease->count || !lease->worker[0])
+            pack_part(&p, 0);
+        lease_wait(lease);
+    }
+}
+
+/* The stale forms whose first parameter this is, which is held until the last of them is made: it would go away and
+ * come back, as another parameter of one of them may. */
+static void prepare_forms_of(graphi_run *run, struct lease *lease, const struct plan_parameter *parameter)
+{
+    const struct compiled *c = run->plan->compiled;
+    struct packed_form *before = NULL;
+    for (int32_t i = parameter->forms; i >= 0; i = c->prepared.data[i].next) {
+        struct packed_form *form = run->form[i];
+        if (!form_is_stale(form))
+            continue;
+        form_begin(form);
+        if (before)
+            form_end(before, !atomic_load(&run->failed));
+        pack(run, lease, &c->prepared.data[i].bound);
+        before = form;
+        run->info.packs++;
+    }
+    if (before)
+        form_end(before, !atomic_load(&run->failed));
+}
+
+/* Packed forms of parameters that changed since they were packed. Another run of the same state may do it at the same
+ * time: hence the mutex; whoever comes second finds the version current. With a lease already: who waits for one holds
+ * up nobody who reads the state. */
+static graphi_status prepare_forms(graphi_run *run, struct lease *lease)
+{
+    const struct compiled *c = run->plan->compiled;
+    if (!c->prepared.count)
+        return GRAPHI_OK;
+    const uint64_t tasks = run->info.packs;
+    state_lock(run->state);
+    for (size_t i = 0; i < c->parameters.count && !atomic_load(&run->failed); i++)
+        prepare_forms_of(run, lease, &c->parameters.data[i]);
+    state_unlock(run->state);
+    run->info.packs_skipped = c->prepared.count - (run->info.packs - tasks);
+    return atomic_load(&run->failed) ? GRAPHI_INVALID : GRAPHI_OK; /* told by outcome() */
+}
+
+static graphi_status run_serially(graphi_run *run, struct task_record *records)
+{
+    TRY(prepare_forms(run, &(struct lease){0}));
+    int64_t start = records ? clock_ns() : 0, begin = 0;
+    for (int32_t t = 0; t < run->plan->compiled->tasks; t++) {
+        TRY(run_task(run, t, NULL, 0, 1));
+        if (!records)
+            continue;
+        int64_t now = clock_ns() - start;
+        records[t] = (struct task_record){.start_ns = begin, .end_ns = now, .ready_ns = begin, .width = 1};
+        begin = now;
+    }
+    return GRAPHI_OK;
+}
+
+static void note_lease(graphi_run *run, const struct lease *lease)
+{
+    snprintf(run->info.note, sizeof run->info.note, "%s", lease->note);
+    const size_t used = strlen(run->info.note);
+    if (lease->shares_core)
+        snprintf(run->info.note + used, sizeof run->info.note - used,
+                 "%sthe dedicated driver shares a core with an executor, since executors take all %d: combining needs "
+                 "none",
+                 used ? "; " : "", lease->count);
+}
+
+static graphi_status run_scheduled(graphi_run *run, struct task_record *records)
+{
+    struct lease lease = {0};
+    struct lease_options options = schedule_lease_options(&run->plan->setting, run->plan->compiled->machine);
+    options.room = &run->lease_room;
+    TRY(lease_take(run->plan->compiled->machine, &options, &lease));
+    run->info.pinned = lease.pinned;
+    run->info.waited_ms = (double)lease.waited_ns / 1e6;
+    note_lease(run, &lease);
+    graphi_status status =
+        run->plan->setting.must_pin && !lease.pinned
+            ? fail(GRAPHI_UNSUPPORTED, "pinning", "found that %s, expected a core for each thread", lease.note)
+            : prepare_forms(run, &lease);
+    if (!status)
+        status = schedule_run(run->schedule, &lease, run_task, run, records);
+    lease_release(&lease);
+    return status;
+}
+
+static void clear_trace(graphi_run *run)
+{
+    memset(run->average, 0, (size_t)run->plan->compiled->tasks * sizeof *run->average);
+    run->traced = 0;
+}
+
+/* Results and records are partly those of an execution before. */
+static void forget(graphi_run *run)
+{
+    (run->host ? run->host : run)->spoilt = true;
+    if (run->tracing)
+        clear_trace(run);
+}
+
+/* What went wrong in any thread, told in the caller's. */
+static graphi_status outcome(graphi_run *run, graphi_status status)
+{
+    if (atomic_load(&run->failed)) {
+        forget(run);
+        message_set(run->message);
+        return run->status;
+    }
+    int lowest = atomic_load(&run->nonfinite);
+    if (!status && lowest != INT_MAX && !run->quiet) { /* else of numbers that nobody gave */
+        char node[160];
+        forget(run);
+        node_text(run->plan->compiled->graph, run->plan->compiled->task[lowest].node, node, sizeof node);
+        return fail(GRAPHI_NONFINITE, node,
+                    "found NaN or infinity in its result, expected finite numbers (it is the first "
+                    "operation that has any)");
+    }
+    return status;
+}
+
+static void count_updates(graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    for (size_t i = 0; i < c->parameters.count; i++)
+        if (c->parameters.data[i].assigned)
+            run->parameter[i]->version++;
+}
+
+/* Welford: a mean and the squares around it, without sums that differences would vanish in. */
+static void add_records(graphi_run *run)
+{
+    run->traced++;
+    for (int32_t t = 0; t < run->plan->compiled->tasks; t++) {
+        struct average *average = &run->average[t];
+        double ns = (double)(run->records[t].end_ns - run->records[t].start_ns), before = ns - average->mean_ns;
+        average->mean_ns += before / (double)run->traced;
+        average->squares += before * (ns - average->mean_ns);
+    }
+}
+
+double run_own_ns(const graphi_run *run) { return (run->info.last_ms - run->info.waited_ms) * 1e6; }
+
+static graphi_status execute(graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    TRY(check_fed(run));
+    uint64_t allocations = mem_allocations();
+    int64_t begin = clock_ns();
+    run->seed = run->state->seed;
+    run->step = run->state->step;
+    atomic_store(&run->failed, 0);
+    atomic_store(&run->nonfinite, INT_MAX);
+    run->info.packs = (uint64_t)c->packs;
+    run->info.packs_skipped = 0;
+    run->info.waited_ms = 0;
+    struct task_record *records = run->tracing ? run->records : NULL;
+    graphi_status status = run->schedule ? run_scheduled(run, records) : run_serially(run, records);
+    status = outcome(run, status);
+    count_updates(run);
+    run->info.last_ms = (double)(clock_ns() - begin) / 1e6;
+    run->info.allocations = mem_allocations() - allocations;
+    if (status)
+        return status;
+    run->info.executions++;
+    run->executed = true;
+    (run->host ? run->host : run)->spoilt = false;
+    memcpy(run->executed_symbol, run->symbol, c->graph->symbols.count * sizeof *run->symbol);
+    if (c->updates)
+        run->state->step++; /* other runs of the state only read it */
+    if (records)
+        add_records(run);
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_run_execute(graphi_run *run)
+{
+    struct float_mode mode = float_mode_enter(); /* the workers' */
+    graphi_status status = execute(run);
+    float_mode_leave(mode);
+    return status;
+}
+
+static graphi_status begin_trace(graphi_run *run)
+{
+    size_t tasks = (size_t)run->plan->compiled->tasks + 1;
+    if (run->schedule)
+        TRY(schedule_trace_teams(run->schedule));
+    if (!run->records)
+        run->records = mem_zalloc_array(tasks, sizeof *run->records);
+    if (!run->average)
+        run->average = mem_zalloc_array(tasks, sizeof *run->average);
+    if (!run->records || !run->average)
+        return fail_memory("trace", tasks * sizeof *run->records);
+    clear_trace(run);
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_run_trace(graphi_run *run, bool on)
+{
+    if (on)
+        TRY(begin_trace(run));
+    run->tracing = on;
+    return GRAPHI_OK;
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One execution of a plan over a state. The caller's thread creates, feeds and executes; run_task is called by any
+ * worker of the lease. Pointers are resolved once: parameters never move in a state, packed forms neither. */
+#include "engine/run/run.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "graph/op.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- creating --- */
+
+void *run_address(const graphi_run *run, int32_t id, int64_t offset)
+{
+    const struct compiled *c = run->plan->compiled;
+    const struct buffer *buffer = &c->buffers.data[id];
+    unsigned char *base = NULL;
+    switch (buffer->kind) {
+    case BUFFER_ARENA: base = run->block + buffer->offset; break;
+    case BUFFER_INPUT: base = run->block + c->arena_bytes + buffer->offset; break;
+    case BUFFER_PARAMETER: base = run->parameter[buffer->source]->data; break;
+    case BUFFER_CONSTANT: base = (void *)(uintptr_t)graph_value(c->graph, buffer->source)->data; break;
+    case BUFFER_PREPARED:
+        base = run->form[buffer->source] ? run->form[buffer->source]->data : c->constants + buffer->offset;
+        break;
+    }
+    return base + offset;
+}
+
+static size_t block_bytes(const graphi_run *run)
+{
+    return (size_t)(run->plan->compiled->arena_bytes + run->plan->compiled->input_bytes + 64);
+}
+
+static graphi_status find_parameters(graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    for (size_t i = 0; i < c->parameters.count; i++) {
+        const struct plan_parameter *wanted = &c->parameters.data[i];
+        const struct value_type *type = &graph_value(c->graph, wanted->value)->type;
+        char where[200], has[96], wants[96];
+        snprintf(where, sizeof where, "parameter '%s'", wanted->name);
+        type_text(type, wants, sizeof wants);
+        run->parameter[i] = state_parameter(run->state, wanted->name);
+        if (!run->parameter[i])
+            return fail(GRAPHI_INVALID, where, "found no such parameter in the state, expected %s", wants);
+        type_text(&run->parameter[i]->type, has, sizeof has);
+        if (!type_equal(&run->parameter[i]->type, type))
+            return fail(GRAPHI_INVALID, where, "found %s in the state, expected %s", has, wants);
+    }
+    for (size_t i = 0; i < c->parameters.count; i++)
+        if (c->parameters.data[i].direct)
+            state_hold(run->state, run->parameter[i]);
+    run->holds = true;
+    return GRAPHI_OK;
+}
+
+static void drop_parameters(const graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    for (size_t i = 0; run->holds && i < c->parameters.count; i++)
+        if (c->parameters.data[i].direct)
+            state_drop(run->state, run->parameter[i]);
+}
+
+/* Is the argument all of a parameter, in order? */
+static bool is_whole(const struct compiled *c, const struct argument *argument)
+{
+    const struct buffer *buffer = &c->buffers.data[argument->buffer];
+    const struct place *place = &c->place[argument->value];
+    return buffer->kind == BUFFER_PARAMETER && argument->offset == 0 && array_is_dense(&place->desc) &&
+           array_count(&place->desc) * (int64_t)graphi_dtype_size(place->desc.dtype) == buffer->bytes;
+}
+
+/* What the state is asked for; the list of sources is overwritten. */
+static struct form_wanted form_wanted(const graphi_run *run, const struct prepared *prepared, struct parameter **source)
+{
+    const struct compiled *c = run->plan->compiled;
+    const struct bound *bound = &prepared->bound;
+    const struct argument *in = &c->arguments.data[bound->argument];
+    struct form_wanted wanted = {.key = prepared->key, .source = source, .sources = bound->inputs,
+                                 .bytes = (size_t)c->buffers.data[in[bound->inputs].buffer].bytes,
+                                 .kernel = &bound->kernel};
+    for (int i = 0; i < bound->inputs; i++) {
+        const struct buffer *buffer = &c->buffers.data[in[i].buffer];
+        source[i] = run->parameter[buffer->kind == BUFFER_PARAMETER ? buffer->source : prepared->parameter];
+        wanted.kernel = is_whole(c, &in[i]) ? wanted.kernel : NULL;
+    }
+    return wanted;
+}
+
+static graphi_status make_forms(graphi_run *run, struct parameter **source)
+{
+    const struct compiled *c = run->plan->compiled;
+    size_t missing = 0;
+    for (size_t i = 0; i < c->prepared.count; i++) {
+        if (c->prepared.data[i].parameter < 0)
+            continue;
+        struct form_wanted wanted = form_wanted(run, &c->prepared.data[i], source);
+        missing += state_packed_missing(run->state, &wanted);
+    }
+    TRY(state_reserve(run->state, missing));
+    for (size_t i = 0; i < c->prepared.count; i++) {
+        if (c->prepared.data[i].parameter < 0)
+            continue;
+        struct form_wanted wanted = form_wanted(run, &c->prepared.data[i], source);
+        TRY(state_packed(run->state, &wanted, &run->form[i]));
+    }
+    return GRAPHI_OK;
+}
+
+static graphi_status find_forms(graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    size_t scratch = 0, widest = 0;
+    for (size_t i = 0; i < c->prepared.count; i++) {
+        const struct bound *bound = &c->prepared.data[i].bound;
+        scratch = bound->kernel.workspace > scratch ? bound->kernel.workspace : scratch;
+        widest = (size_t)bound->inputs > widest ? (size_t)bound->inputs : widest;
+    }
+    struct parameter **source = mem_zalloc_array(widest, sizeof(struct parameter *));
+    if (!source)
+        return fail_memory("run", widest * sizeof *source);
+    graphi_status status = make_forms(run, source);
+    mem_free(source);
+    if (status)
+        return status;
+    run->scratch = mem_alloc(scratch);
+    return run->scratch ? GRAPHI_OK : fail_memory("run", scratch);
+}
+
+static void resolve(graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    for (size_t i = 0; i < c->arguments.count; i++) {
+        const struct argument *argument = &c->arguments.data[i];
+        run->array[i] = (struct kernel_array){run_address(run, argument->buffer, argument->offset), argument->rows};
+    }
+    for (size_t i = 0; i < c->graph->symbols.count; i++)
+        run->symbol[i] = c->graph->symbols.data[i].bound;
+}
+
+bool run_is_serial(const graphi_setting *setting)
+{
+    return setting->policy == GRAPHI_POLICY_SEQUENTIAL && setting->executors * setting->width == 1 &&
+           setting->driver != GRAPHI_DRIVER_DEDICATED && !setting->must_pin;
+}
+
+static graphi_status own_memory(graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    run->block = mem_map(block_bytes(run)); /* the first step's tasks touch it */
+    run->parameter = mem_zalloc_array(c->parameters.count + 1, sizeof *run->parameter);
+    run->form = mem_zalloc_array(c->prepared.count + 1, sizeof *run->form);
+    run->array = mem_zalloc_array(c->arguments.count + 1, sizeof *run->array);
+    run->symbol = mem_zalloc_array(c->graph->symbols.count + 1, sizeof *run->symbol);
+    run->executed_symbol = mem_zalloc_array(c->graph->symbols.count + 1, sizeof *run->executed_symbol);
+    run->fed = mem_zalloc_array(c->inputs.count + 1, sizeof *run->fed);
+    if (!run->block || !run->parameter || !run->form || !run->array || !run->symbol ||
+        !run->executed_symbol || !run->fed)
+        return fail_memory("run", (size_t)(c->arena_bytes + c->input_bytes));
+    TRY(find_parameters(run));
+    TRY(find_forms(run));
+    resolve(run);
+    return GRAPHI_OK;
+}
+
+static void borrow_memory(graphi_run *run)
+{
+    const graphi_run *host = run->host;
+    run->block = host->block;
+    run->scratch = host->scratch;
+    run->parameter = host->parameter;
+    run->form = host->form;
+    run->array = host->array;
+    run->symbol = host->symbol;
+    run->executed_symbol = host->executed_symbol;
+    run->fed = host->fed;
+}
+
+/* Until a lease tells more. */
+static void tell_setting(graphi_run *run)
+{
+    const graphi_setting *setting = &run->plan->setting;
+    bool told = !run_is_serial(setting) || setting->unpinned || !run->plan->compiled->machine->captured;
+    run->info.executors = setting->executors;
+    run->info.width = setting->width;
+    run->info.pinned = false;
+    snprintf(run->info.note, sizeof run->info.note, "%s",
+             told ? "" : "one thread in array order takes no lease of a core: not pinned");
+}
+
+static graphi_status create(graphi_run *run)
+{
+    const graphi_setting *setting = &run->plan->setting;
+    if (run->host)
+        borrow_memory(run);
+    else
+        TRY(own_memory(run));
+    tell_setting(run);
+    if (run_is_serial(setting))
+        return GRAPHI_OK;
+    return plan_schedule(run->plan, &run->schedule);
+}
+
+static graphi_status run_new(const graphi_plan *plan, graphi_state *state, graphi_run *host, graphi_run **out)
+{
+    graphi_run *run = mem_zalloc(sizeof *run);
+    if (!run)
+        return fail_memory("run", sizeof *run);
+    run->plan = plan;
+    run->state = state;
+    run->host = host;
+    graphi_status status = create(run);
+    if (status) {
+        graphi_run_destroy(run);
+        return status;
+    }
+    *out = run;
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_run_create(const graphi_plan *plan, graphi_state *state, graphi_run **out)
+{
+    return run_new(plan, state, NULL, out);
+}
+
+graphi_status graphi_run_beside(graphi_run *run, const graphi_plan *plan, graphi_run **out)
+{
+    if (plan->compiled != run->plan->compiled)
+        return fail(GRAPHI_INVALID, "run",
+                    "found a plan of other compiled operations, expected one that graphi_plan_with or "
+                    "graphi_plan_tune made from the run's");
+    return run_new(plan, run->state, run->host ? run->host : run, out);
+}
+
+/* What was fed stays with the state, for tuning. */
+static void keep_inputs(const graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    for (size_t i = 0; run->fed && !run->quiet && i < c->inputs.count; i++) {
+        int32_t value = c->inputs.data[i].value;
+        if (run->fed[i])
+            state_keep_fed(run->state, c->inputs.data[i].name, run_address(run, c->place[value].buffer, 0),
+                           (size_t)type_bytes(&graph_value(c->graph, value)->type));
+    }
+}
+
+void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedule)
+{
+    run->plan = plan;
+    run->schedule = schedule;
+    tell_setting(run);
+}
+
+static void give_back_memory(graphi_run *run)
+{
+    keep_inputs(run);
+    drop_parameters(run);
+    mem_unmap(run->block, block_bytes(run));
+    mem_free(run->scratch);
+    mem_free(run->parameter);
+    mem_free(run->form);
+    mem_free(run->array);
+    mem_free(run->symbol);
+    mem_free(run->executed_symbol);
+    mem_free(run->fed);
+}
+
+void graphi_run_destroy(graphi_run *run)
+{
+    if (!run)
+        return;
+    if (!run->host)
+        give_back_memory(run);
+    schedule_destroy(run->schedule);
+    mem_free(run->lease_room);
+    mem_free(run->records);
+    mem_free(run->average);
+    mem_free(run);
+}
+
+/* --- feeding --- */
+
+static size_t bytes_at(const graphi_run *run, const struct value_type *type, const int64_t *symbol)
+{
+    const int64_t full = type_bytes(type);
+    if (type->symbol < 0)
+        return (size_t)full;
+    return (size_t)(full / run->plan->compiled->graph->symbols.data[type->symbol].bound * symbol[type->symbol]);
+}
+
+size_t run_actual(const graphi_run *run, const struct value_type *type) { return bytes_at(run, type, run->symbol); }
+
+static graphi_status fail_port(const char *where, const char *what, const struct plan_port *port, size_t count)
+{
+    struct expected_names names = {0};
+    for (size_t i = 0; i < count; i++)
+        expect_name(&names, port[i].name);
+    return fail(GRAPHI_INVALID, where, "found no such %s, expected %s", what, expected_text(&names));
+}
+
+/* What the caller gives, or gives room for. */
+static graphi_status check_bytes(const char *where, const void *data, size_t bytes, size_t expected)
+{
+    if (bytes && !data)
+        return fail(GRAPHI_INVALID, where, "found NULL as data, expected %zu bytes", expected);
+    if (bytes != expected)
+        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, expected);
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_run_set(graphi_run *run, const char *input, const void *data, size_t bytes)
+{
+    const struct compiled *c = run->plan->compiled;
+    char where[200];
+    input = input ? input : "";
+    snprintf(where, sizeof where, "input '%s'", input);
+    int32_t i = plan_input(c, input);
+    if (i < 0)
+        return fail_port(where, "input", c->inputs.data, c->inputs.count);
+    int32_t value = c->inputs.data[i].value;
+    size_t expected = run_actual(run, &graph_value(c->graph, value)->type);
+    TRY(check_bytes(where, data, bytes, expected));
+    memcpy(run_address(run, c->place[value].buffer, 0), data, bytes);
+    run->fed[i] = bytes;
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t value)
+{
+    const struct compiled *c = run->plan->compiled;
+    char where[200];
+    symbol = symbol ? symbol : "";
+    snprintf(where, sizeof where, "symbol '%s'", symbol);
+    for (size_t s = 0; s < c->graph->symbols.count; s++) {
+        const struct symbol *known = &c->graph->symbols.data[s];
+        if (strcmp(known->name, symbol) != 0)
+            continue;
+        if (value < 1 || value > known->bound)
+            return fail(GRAPHI_INVALID, where, "found size %lld, expected 1 to %lld", (long long)value,
+                        (long long)known->bound);
+        run->symbol[s] = value;
+        for (size_t i = 0; i < c->arguments.count; i++)
+            if (c->arguments.data[i].symbol == (int32_t)s)
+                run->array[i].rows = c->arguments.data[i].rows / known->bound * value;
+        return GRAPHI_OK;
+    }
+    struct expected_names names = {0};
+    for (size_t s = 0; s < c->graph->symbols.count; s++)
+        expect_name(&names, c->graph->symbols.data[s].name);
+    if (!c->graph->symbols.count)
+        return fail(GRAPHI_INVALID, where, "found it for a graph without symbols, expected none");
+    return fail(GRAPHI_INVALID, where, "found no such symbol, expected %s", expected_text(&names));
+}
+
+void graphi_run_set_first_sample(graphi_run *run, uint64_t index) { run->first_sample = index; }
+
+graphi_status graphi_run_get(const graphi_run *run, const char *output, void *data, size_t bytes)
+{
+    const struct compiled *c = run->plan->compiled;
+    char where[200];
+    output = output ? output : "";
+    snprintf(where, sizeof where, "output '%s'", output);
+    if (!run->executed)
+        return fail(GRAPHI_INVALID, where, "found no execution yet, expected one");
+    if ((run->host ? run->host : run)->spoilt)
+        return fail(GRAPHI_INVALID, where, "found that the last execution failed, expected results");
+    int32_t i = plan_output(c, output);
+    if (i < 0)
+        return fail_port(where, "output", c->outputs.data, c->outputs.count);
+    const struct place *place = &c->place[c->outputs.data[i].value];
+    size_t expected = bytes_at(run, &graph_value(c->graph, c->outputs.data[i].value)->type, run->executed_symbol);
+    TRY(check_bytes(where, data, bytes, expected));
+    memcpy(data, run_address(run, place->buffer, place->offset), bytes);
+    return GRAPHI_OK;
+}
+
+void graphi_run_get_info(const graphi_run *run, graphi_run_info *info) { *info = run->info; }

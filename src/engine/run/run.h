@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside a run: one block of memory, argument pointers resolved once, and what an execution leaves behind. Everything
+ * is allocated when the run is created (records: when tracing starts); an execution allocates nothing. */
+#ifndef ENGINE_RUN_H
+#define ENGINE_RUN_H
+
+#include "engine/compile/plan.h"
+#include "engine/run/state.h"
+#include "graphi/run.h"
+#include "machine/workers.h"
+
+struct average {
+    double mean_ns, squares; /* squares: sum of squared differences from the mean */
+};
+
+struct graphi_run {
+    const graphi_plan *plan;
+    graphi_state *state;
+    graphi_run *host;              /* whose memory this is, down to `fed`; NULL: its own */
+    unsigned char *block;          /* arena, then inputs */
+    unsigned char *scratch;        /* workspace for prepared forms */
+    struct parameter **parameter;  /* as compiled.parameters */
+    struct packed_form **form;     /* as compiled.prepared; NULL: of constants */
+    struct kernel_array *array;    /* as compiled.arguments */
+    int64_t *symbol;               /* actual sizes */
+    int64_t *executed_symbol;      /* those of the last execution, which results have */
+    size_t *fed;                   /* bytes, as compiled.inputs; 0: never */
+    bool holds;                    /* the parameters that tasks read as they are */
+    struct schedule *schedule;     /* NULL: one thread in array order, no lease */
+    struct lease_state *lease_room; /* memory of its leases, one at a time */
+    uint64_t seed, step, first_sample; /* of the execution under way */
+
+    /* The first failure of an execution; whoever changes `failed` from 0 to 1 writes the rest, the caller reads it
+     * after the schedule has drained (its own synchronization orders that). */
+    atomic_int failed;
+    graphi_status status;
+    char message[512];
+    atomic_int nonfinite;          /* lowest task with a non-finite result, INT_MAX: none */
+
+    bool tracing;
+    struct task_record *records;   /* of the last traced execution */
+    struct average *average;       /* of durations, over the traced executions */
+    uint64_t traced;               /* how many */
+
+    graphi_run_info info;
+    bool executed;
+    bool spoilt;                   /* of the memory that it owns: the last execution there failed midway */
+    bool quiet;                    /* of made-up inputs (tuning): leaves none in the state, tells of no NaN */
+};
+
+/* One worker in array order needs no scheduler, and takes no lease: that costs several microseconds, which executions
+ * of microseconds would pay for. With `must_pin` it takes one. */
+bool run_is_serial(const graphi_setting *setting);
+
+/* The run executes another plan over the same compiled graph from now on; `schedule` (may be NULL) stays the caller's.
+ */
+void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedule);
+
+/* Of the last execution, without what it waited for cores that other executions held. */
+double run_own_ns(const graphi_run *run);
+
+/* Runs a task's shares; the scheduler's task_function. */
+graphi_status run_task(void *context, int32_t task, struct team *team, int member, int width);
+
+/* The arguments of a task's kernel in this run. */
+struct kernel_call run_call(const graphi_run *run, int32_t task);
+
+/* Address of a value's place; for inputs, outputs, tests. */
+void *run_address(const graphi_run *run, int32_t buffer, int64_t offset);
+
+/* Bytes of a value at the sizes now set. */
+size_t run_actual(const graphi_run *run, const struct value_type *type);
+
+/* All elements of the first `rows` finite? Other types than float32 and bfloat16 are. Elements of the last dimension
+ * are neighbours, as kernels write them (OP_STRIDED_OUT). */
+bool finite_array(const struct array_desc *desc, const void *data, int64_t rows);
+
+#endif

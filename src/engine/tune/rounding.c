@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See rounding.h. What the search compares is the whole step under the setting that each form is given statically; the
+ * setting is tuned afterwards, for the winner alone. A form must be faster by more than the race's margin and noise, so
+ * bits change for a gain only. Usual size: five forms, two of which change nothing in a given graph. One thread. */
+#include "engine/tune/rounding.h"
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "engine/tune/race.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Winograd's largest tiles have errors of up to 16 times the direct algorithm's (conv_choice.c). */
+const struct rounding_form rounding_forms[ROUNDING_FORMS] = {
+    {"merged-products", "+merge", 0},    /* products and convolutions that share an input are one */
+    {"large-tiles", NULL, 16},           /* convolutions with errors of up to 16 times the direct algorithm's */
+    {"direct-convolutions", NULL, 1},    /* no convolution by Winograd's algorithm */
+    {"separate-gradients", "reduce", 0}, /* each step of a sequence has a weight gradient, which are then added */
+    {"separate-sums", "sums", 0},        /* the products of a sum are operations of their own */
+};
+
+uint32_t rounding_with(uint32_t forms, int form)
+{
+    for (int i = 0; i < ROUNDING_FORMS; i++)
+        if (rounding_forms[form].conv_error > 0 && rounding_forms[i].conv_error > 0)
+            forms &= ~(UINT32_C(1) << i);
+    return forms | UINT32_C(1) << form;
+}
+
+void rounding_passes(uint32_t forms, const char *disable, struct text *out)
+{
+    text_add(out, "%s", disable ? disable : "");
+    for (int i = 0; i < ROUNDING_FORMS; i++)
+        if (forms >> i & 1 && rounding_forms[i].passes)
+            text_add(out, ",%s", rounding_forms[i].passes);
+}
+
+double rounding_conv_error(uint32_t forms, double asked)
+{
+    for (int i = 0; i < ROUNDING_FORMS; i++)
+        if (forms >> i & 1 && rounding_forms[i].conv_error > 0)
+            return rounding_forms[i].conv_error;
+    return asked;
+}
+
+void rounding_names(uint32_t forms, const char *between, struct text *out)
+{
+    for (int i = 0, named = 0; i < ROUNDING_FORMS; i++)
+        if (forms >> i & 1)
+            text_add(out, "%s%s", named++ ? between : "", rounding_forms[i].name);
+}
+
+bool rounding_parse(const char *names, uint32_t *forms)
+{
+    uint32_t found = 0;
+    for (bool more = *names; more;) {
+        int form = 0;
+        size_t size = strcspn(names, ",");
+        while (form < ROUNDING_FORMS &&
+               (strlen(rounding_forms[form].name) != size || strncmp(rounding_forms[form].name, names, size)))
+            form++;
+        if (form == ROUNDING_FORMS || found != (rounding_with(found, form) & ~(UINT32_C(1) << form)))
+            return false;
+        found = rounding_with(found, form);
+        more = names[size] == ',';
+        names += size + more;
+    }
+    *forms = found;
+    return true;
+}
+
+/* --- the search --- */
+
+/* A form that is alive. Its packed parameters go with its state. */
+struct entrant {
+    graphi_plan *plan;
+    graphi_state *state;
+    struct trial trial;
+};
+
+struct search {
+    const graphi_plan *base;
+    const graphi_state *state;      /* the user's: what it was fed is what entrants are fed */
+    const graphi_setting *setting;
+    const struct patience *patience;
+    struct patience match;          /* of the two that run now */
+    struct entrant *entrant[2];     /* the best so far; who is compared with it */
+    struct race race;
+};
+
+static void entrant_close(struct entrant *e)
+{
+    trial_close(&e->trial);
+    graphi_state_destroy(e->state);
+    graphi_plan_destroy(e->plan);
+    *e = (struct entrant){0};
+}
+
+static graphi_status entrant_run(const struct search *s, struct entrant *e)
+{
+    TRY(patience_stopped(s->patience));
+    return graphi_run_execute(e->trial.run);
+}
+
+/* With one execution, which makes the packed forms and takes the pages. */
+static graphi_status entrant_open(const struct search *s, struct entrant *e)
+{
+    TRY(graphi_state_create(s->base->compiled->source, s->state->seed, &e->state));
+    TRY(trial_open(e->plan, e->state, s->state, &e->trial));
+    TRY(entrant_run(s, e));
+    trial_restore(&e->trial);
+    return GRAPHI_OK;
+}
+
+static graphi_status compile(const struct search *s, uint32_t forms, graphi_plan **out)
+{
+    const struct compiled *c = s->base->compiled;
+    graphi_plan_options options = c->options;
+    options.setting = *s->setting;
+    return plan_compile(c->source, c->machine, &options, forms, out);
+}
+
+static graphi_status run_once(void *context, int racer, double *ns)
+{
+    struct search *s = context;
+    TRY(entrant_run(s, s->entrant[racer]));
+    *ns = run_own_ns(s->entrant[racer]->trial.run);
+    return GRAPHI_OK;
+}
+
+static double left_ns(void *context)
+{
+    const struct search *s = context;
+    return (double)(s->match.deadline - clock_ns());
+}
+
+static void rested(void *context, const struct race *race)
+{
+    const struct search *s = context;
+    for (int i = 0; i < race->count; i++)
+        trial_restore(&s->entrant[i]->trial);
+}
+
+/* The first execution takes longer than others, by much where steps are short. */
+static double expected_ns(const struct entrant *e)
+{
+    return fmin(run_own_ns(e->trial.run), e->plan->predicted_ns);
+}
+
+/* An even part of the time left, but what a decision takes: rather some forms decided than none. */
+static void match_deadline(struct search *s, int forms_left)
+{
+    int64_t now = clock_ns(), left = s->patience->deadline - now;
+    double decided = 1.5 * RACE_FAIR * (expected_ns(s->entrant[0]) + expected_ns(s->entrant[1]));
+    s->match.deadline = now + (int64_t)fmin((double)left, fmax((double)left / forms_left, decided));
+}
+
+/* The challenger takes the lead only if it is certainly faster. */
+static graphi_status match(struct search *s)
+{
+    s->race = (struct race){.count = 2, .run = run_once, .left_ns = left_ns, .rested = rested, .context = s};
+    for (int i = 0; i < 2; i++)
+        s->race.racer[i] = (struct racer){.order = i, .predicted_ns = expected_ns(s->entrant[i])};
+    return race_run(&s->race);
+}
+
+static void tell(const struct search *s, void (*progress)(void *, const char *), const char *name, struct text *why)
+{
+    char text[200];
+    const struct race *race = &s->race;
+    if (!race->decided)
+        snprintf(text, sizeof text, "no time for %d rounds", RACE_FEWEST);
+    else
+        snprintf(text, sizeof text, "%.3f ms, %.3f ms without it (%d rounds): %s", race_median(race, 1) / 1e6,
+                 race_median(race, 0) / 1e6, race->racer[1].rounds, race->winner == 1 ? "taken" : "not faster");
+    text_add(why, "  %-20s %s\n", name, text);
+    if (progress) {
+        char line[256];
+        snprintf(line, sizeof line, "tuning: %s: %s", name, text);
+        progress(s->patience->context, line);
+    }
+}
+
+/* What the user asked for by name stays. */
+static bool eligible(const struct compiled *c, const struct rounding_form *form)
+{
+    return form->passes ? !c->options.disable : !(c->options.conv_error > 0);
+}
+
+/* One form on top of the best so far; *took: it is the best now. */
+static graphi_status challenge(struct search *s, int form, void (*progress)(void *, const char *), struct text *why)
+{
+    const struct rounding_form *f = &rounding_forms[form];
+    struct entrant *best = s->entrant[0], *other = s->entrant[1];
+    const char *left = !eligible(s->base->compiled, f) ? "left as asked for"
+                       : patience_over(s->patience)    ? "no time"
+                                                       : NULL;
+    if (left) {
+        text_add(why, "  %-20s %s\n", f->name, left);
+        return GRAPHI_OK;
+    }
+    TRY(compile(s, rounding_with(best->plan->compiled->rounding, form), &other->plan));
+    if (other->plan->compiled->form == best->plan->compiled->form) {
+        text_add(why, "  %-20s changes nothing here\n", f->name);
+        entrant_close(other);
+        return GRAPHI_OK;
+    }
+    if (!best->trial.run)
+        TRY(entrant_open(s, best));
+    TRY(entrant_open(s, other));
+    match_deadline(s, ROUNDING_FORMS - form);
+    TRY(match(s));
+    tell(s, progress, f->name, why);
+    if (s->race.winner == 1) {
+        s->entrant[0] = other;
+        s->entrant[1] = best;
+    }
+    entrant_close(s->entrant[1]);
+    return GRAPHI_OK;
+}
+
+graphi_status rounding_search(const graphi_plan *plan, const graphi_state *state, const graphi_setting *setting,
+                              const struct patience *patience, void (*progress)(void *context, const char *text),
+                              graphi_plan **better, struct text *why)
+{
+    struct entrant entrants[2] = {{0}};
+    if (!plan_source_unchanged(plan->compiled)) {
+        text_add(why, "forms that round otherwise: left, for the graph was added to since the plan was made\n");
+        return GRAPHI_OK;
+    }
+    struct search *s = mem_zalloc(sizeof *s);
+    if (!s)
+        return fail_memory("tuning", sizeof *s);
+    *s = (struct search){.base = plan, .state = state, .setting = setting, .patience = patience,
+                         .entrant = {&entrants[0], &entrants[1]}};
+    text_add(why, "forms that round otherwise, each on top of what was taken before (--allow-rounding; median ms):\n");
+    graphi_status status = plan->compiled->rounding
+                               ? compile(s, 0, &entrants[0].plan)
+                               : plan_over(plan->compiled, plan->machine, NULL, false, setting, &entrants[0].plan);
+    for (int form = 0; form < ROUNDING_FORMS && !status; form++)
+        status = challenge(s, form, progress, why);
+    if (!status && s->entrant[0]->plan->compiled->rounding != plan->compiled->rounding) {
+        trial_close(&s->entrant[0]->trial); /* before the plan that it runs is another's */
+        *better = s->entrant[0]->plan;
+        s->entrant[0]->plan = NULL;
+    }
+    entrant_close(&entrants[0]);
+    entrant_close(&entrants[1]);
+    mem_free(s);
+    return status;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forms of a graph that round otherwise: choices of the compiler that gain or lose time by the machine and alter the
+ * last bits of results. Without --allow-rounding a graph is compiled in none of them, and tuning leaves bits as they
+ * are; with it tuning compiles them one after the other, runs them in alternation, and keeps what is faster
+ * (rounding_search). A set of forms is a bit mask over the table; a stored plan names its forms, and the bits follow
+ * from them. */
+#ifndef ENGINE_ROUNDING_H
+#define ENGINE_ROUNDING_H
+
+#include "base/text.h"
+#include "engine/tune/tune.h"
+
+struct rounding_form {
+    const char *name;
+    const char *passes; /* added to the list of switched passes; NULL: none */
+    double conv_error;  /* error budget of convolutions; 0: as asked */
+};
+enum { ROUNDING_FORMS = 5 };
+extern const struct rounding_form rounding_forms[ROUNDING_FORMS];
+
+/* The list of passes with those of the forms, and the error budget. */
+void rounding_passes(uint32_t forms, const char *disable, struct text *out);
+double rounding_conv_error(uint32_t forms, double asked);
+
+void rounding_names(uint32_t forms, const char *between, struct text *out);
+bool rounding_parse(const char *names, uint32_t *forms); /* separated by commas; false: some name is none */
+
+/* The forms to try after `forms` was found to be best: one of the table, which takes the place of those that contradict
+ * it. */
+uint32_t rounding_with(uint32_t forms, int form);
+
+/* Tries each form of the table on top of the best so far, first on none whatever `plan` has, two at a time, each with a
+ * state of its own and its static setting, until the deadline; none if the graph was added to since. *better gets the
+ * plan of the best forms, untuned, the caller's; NULL where those are the forms of `plan`. What was tried is told in
+ * `why` and while it happens. Errors: as graphi_run_execute, INTERRUPTED. */
+graphi_status rounding_search(const graphi_plan *plan, const graphi_state *state, const graphi_setting *setting,
+                              const struct patience *patience, void (*progress)(void *context, const char *text),
+                              graphi_plan **better, struct text *why);
+
+#endif
