@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forms of a graph that round otherwise (engine/tune/rounding.c): what tuning may change of the bits, and what it may not.
- */
+/* Forms of a graph that round otherwise (rounding.c): what tuning may change of the bits, and what it may not. */
 #include "engine/tune/rounding.h"
 #include "engine/run/run.h"
 #include "graph/graph.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers: one pinned thread a core, one registry for the whole process. A run leases workers, so two runs never share
- * a core unnoticed (but for one thread in array order, engine/run/run.h); the calling thread joins as worker 0 of its lease
- * (pinned for the time, affinity restored afterwards). A lease of one worker takes 4 to 5 us, most of it two calls that
- * set the caller's mask; unpinned 1 to 2 (one run, loaded machine).
+ * a core unnoticed (but for one thread in array order, engine/run/run.h); the calling thread joins as worker 0 of its
+ * lease (pinned for the time, affinity restored afterwards). A lease of one worker takes 4 to 5 us, most of it two
+ * calls that set the caller's mask; unpinned 1 to 2 (one run, loaded machine).
  *
  * A worker spins on its mailbox (one cache line) during a run; between runs, and after a spin bounded in time, it parks
  * on a futex, so an idle process uses no CPU. After fork() the child's registry is empty and threads are created anew

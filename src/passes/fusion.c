@@ -41,7 +41,7 @@ bool is_row_sum(const graphi_graph *graph, const struct node *node)
 static bool fusable(const struct fuser *f, const struct node *node)
 {
     const graphi_graph *graph = f->graph;
-    if (is_kind(node, "assign")) /* a view of the parameter that the same program reads is a copy: engine/compile/layout.c */
+    if (is_kind(node, "assign")) /* a view of the parameter that the same program reads is a copy: layout.c */
         return graph_value(graph, node->input[0])->type.dtype == GRAPHI_F32;
     if (is_row_sum(graph, node))
         return true;

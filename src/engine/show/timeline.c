@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Timelines as files. The page is src/engine/show/timeline_page.html with the data put in place of its marker; the build
+/* Timelines as files. The page is timeline_page.html beside this with the data put in place of its marker; the build
  * turns it into timeline_page[]. Usual size: 300 to 20,000 events. */
 #include "engine/show/timeline.h"
 
