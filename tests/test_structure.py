@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks what a compiler does not: that layers include only what they know, that the exported symbols are those of the
 public headers, that generated files are current, that files are short, licensed, that messages have their one form, and that
-what is written past the caches is.
+what is written past the caches is; that rooms have one direction and that no files need each other in a circle (circles.py).
 
 Each check takes the tree as an argument; --self-test gives each a copy of the tree with one planted fault and fails
 unless the check finds it. The table KNOWS below is the table of layers of docs/architecture.md.
@@ -13,11 +13,14 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import circles
 
 # Folder under src/ -> layers whose headers it may include, and through them whatever those know.
 KNOWS = {
@@ -34,7 +37,70 @@ KNOWS = {
     "tool": [],    # the public API only, the names of temporary files, and what text is
     "cli": ["tool"],
 }
+# Folders inside a layer: each may include and call those before it, and itself.
+ROOMS = {"engine": ["cost", "compile", "choose", "run", "tune", "show"]}
 EXTRA = {"models": {"base/status.h", "base/float_mode.h"}, "tool": {"base/temporary.h", "base/utf8.h"}, "cli": {"base/temporary.h"}}
+
+# Circles that are still there, to be removed. A line of a circle that is gone or smaller fails, as does one that has grown:
+# take it out, or write down what is left.
+KNOWN_CIRCLES = {
+    "calls": [
+        "cli/checkpoint cli/form cli/resume",
+        "engine/cost/cost engine/cost/curve_extend",
+        "engine/choose/allot engine/choose/allot_insert engine/choose/allot_uniform engine/choose/allot_walk engine/choose/change"
+        " engine/choose/setting engine/choose/simulate engine/compile/compile engine/run/execute engine/run/run engine/run/trace"
+        " engine/tune/rounding engine/tune/trial",
+        "kernels/conv kernels/conv_choice kernels/conv_depthwise kernels/conv_few kernels/conv_gather kernels/conv_pack"
+        " kernels/conv_pooled kernels/conv_weights kernels/conv_weights_flat kernels/conv_weights_pairs kernels/conv_winograd"
+        " kernels/conv_winograd_weights",
+        "kernels/program_bind kernels/program_sums",
+        "models/model models/ptb",
+        "ops/conv ops/pool ops/table",
+        "ops/elementwise ops/elementwise_gradient",
+        "passes/bands passes/batch passes/cse passes/dead passes/epilogue passes/fold passes/fusion passes/fusion_lower"
+        " passes/fusion_write passes/identities passes/images passes/merge passes/norm passes/pack passes/pack_conv passes/passes"
+        " passes/pool passes/readiness passes/ready passes/recompute passes/round passes/stages passes/successor passes/sums"
+        " passes/tables",
+        "schedule/backend_simulated schedule/simulated_join schedule/simulated_static schedule/simulated_steps"
+        " schedule/static_list schedule/static_order",
+        "schedule/driver_naive schedule/interference schedule/policy schedule/policy_asymmetric schedule/policy_fixed"
+        " schedule/policy_malleable schedule/policy_strategies schedule/schedule schedule/setting_canonical schedule/widths",
+        "tool/chart tool/learning",
+        "tool/described tool/job tool/plan",
+    ],
+    "includes": [
+        "cli/checkpoint cli/form cli/resume",
+        "engine/cost/origin engine/cost/traffic",
+        "engine/tune/rounding engine/tune/tune",
+        "kernels/gemm kernels/gemm_batch kernels/micro kernels/pack",
+        "ops/elementwise ops/elementwise_gradient",
+        "schedule/policy schedule/schedule schedule/scheduler schedule/setting_canonical schedule/widths",
+        "tool/curves tool/described tool/job tool/plan tool/profile_words",
+        "tool/option_table tool/option_value tool/options",
+    ],
+}
+# file:header by which it includes, file:file by which it calls, what a later room has; to be removed.
+KNOWN_CLIMBS = set("""
+    engine/choose/candidates.c:engine/tune/tune.h
+    engine/choose/simulate.c:engine/show/timeline.h
+    engine/choose/simulate:engine/run/trace
+    engine/compile/compile.c:engine/choose/allot.h
+    engine/compile/compile.c:engine/tune/rounding.h
+    engine/compile/compile:engine/choose/allot
+    engine/compile/compile:engine/choose/setting
+    engine/compile/compile:engine/tune/rounding
+    engine/compile/compile:engine/tune/tried
+    engine/cost/cost.c:engine/compile/plan.h
+    engine/cost/curve_extend.h:engine/compile/plan.h
+    engine/cost/curve_json.c:engine/compile/plan.h
+    engine/cost/curve_set.h:engine/compile/plan.h
+    engine/cost/json_file.c:engine/compile/plan.h
+    engine/cost/origin.c:engine/compile/plan.h
+    engine/cost/traffic.c:engine/compile/plan.h
+    engine/run/trace.c:engine/show/timeline.h
+    engine/run/trace:engine/show/timeline
+    engine/run/trace:engine/show/timeline_sum
+""".split())
 # Folders beside src/: benchmarks use the public API and what they share with the command, examples what is installed.
 OUTSIDE = {"bench": re.compile(r"^(graphi/|tool/|peers/|frameworks/|rows/|lib/)"),
            "examples": re.compile(r"^graphi/")}
@@ -98,9 +164,52 @@ def check_layers(root, build):
     return problems
 
 
+def room_of(file):
+    """The place of its room in the layer's order; -1: it is in none."""
+    layer, *inner = file.split("/")
+    return ROOMS[layer].index(inner[0]) if layer in ROOMS and len(inner) > 1 and inner[0] in ROOMS[layer] else -1
+
+
+def check_rooms(root, build):
+    """A room that knows a later one cannot be built, tested and understood before it, as layers."""
+    problems, climbing = [], set()
+    needs = circles.calls(list(circles.objects_of(build, root)))
+    for path in sorted((root / "src").rglob("*.[ch]")):
+        file = str(path.relative_to(root / "src"))
+        needs.setdefault(file, set()).update(str(h.relative_to(root / "src")) for h in circles.headers_of(path, root))
+    for file, others in needs.items():
+        climbing |= {f"{file}:{to}" for to in others if to.split("/")[0] == file.split("/")[0] and room_of(to) > room_of(file)}
+    for pair in sorted(climbing - KNOWN_CLIMBS):
+        problems.append(f"src/{pair.replace(':', ': found that it calls or includes ')}, expected rooms before its own alone")
+    problems += [f"KNOWN_CLIMBS: found no {pair}, expected a line less" for pair in sorted(KNOWN_CLIMBS - climbing)]
+    for layer, rooms in ROOMS.items():
+        for path in sorted((root / "src" / layer).iterdir()):
+            if path.name not in rooms:
+                problems.append(f"{path.relative_to(root)}: found outside of the rooms, expected one of {', '.join(rooms)}")
+    return problems
+
+
+def check_circles(root, build):
+    """Files that need each other cannot be understood, tested or replaced one at a time."""
+    problems = []
+    relations = {"calls": circles.calls(list(circles.objects_of(build, root))), "includes": circles.includes(root)}
+    for relation, edges in relations.items():
+        inside = {file: {to for to in edges[file] if to.split("/")[0] == file.split("/")[0]} for file in edges}
+        found, expected = set(circles.circles(inside)), {frozenset(line.split()) for line in KNOWN_CIRCLES[relation]}
+        for circle in sorted(map(sorted, found - expected)):
+            problems.append(f"src/: found that {', '.join(circle)} need each other by {relation}, expected no circle")
+        for circle in sorted(map(sorted, expected - found)):
+            problems.append(f"KNOWN_CIRCLES: found no circle of just {', '.join(circle)} by {relation}, expected a line less or shorter")
+    return problems
+
+
 def check_table_of_layers(root, build):
     """What the page says that a layer knows is what is checked above; else a reader learns another architecture."""
     problems, page = [], (root / "docs" / "architecture.md").read_text()
+    for layer, rooms in ROOMS.items():
+        told = re.findall(rf"^\| `{layer}/(\w+)/` \|", page, re.M)
+        if told != rooms:
+            problems.append(f"docs/architecture.md: found the rooms {told} of {layer}, expected {rooms}")
     table = {layer: told for layer, told in re.findall(r"^\| `(\w+)/` \|[^|]*\| ([^|]*) \|$", page, re.M)}
     for layer in sorted(KNOWS.keys() | table.keys()):
         expected = KNOWS.get(layer, []) or (["public API"] if layer in EXTRA else ["nothing"])
@@ -348,7 +457,7 @@ def check_operations(root, build):
     return problems
 
 
-CHECKS = {"layers": check_layers, "page of layers": check_table_of_layers, "exports": check_exports,
+CHECKS = {"layers": check_layers, "rooms": check_rooms, "circles": check_circles, "page of layers": check_table_of_layers, "exports": check_exports,
           "generated": check_generated, "files": check_files, "columns": check_columns, "clocks": check_clocks,
           "heap": check_heap, "temporary": check_temporary, "messages": check_messages, "table": check_table, "benchmarks": check_benchmarks,
           "quoted": check_quoted, "operations": check_operations, "streaming": check_streaming, "bfloat16": check_bfloat16}
@@ -397,6 +506,26 @@ def unquoted(root):
     return root / "build"
 
 
+def calling(*files):
+    """Gives the folder of a build of files that call each other: the first the second, that the third, the last the first."""
+    def plant(root):
+        (root / "build").mkdir()
+        commands = []
+        for number, name in enumerate(files):
+            path, to = root / "src" / name, (number + 1) % len(files)
+            path.write_text(f"int f{to}(void);\nint f{number}(void)\n{{\n    return f{to}();\n}}\n")
+            commands.append({"directory": str(root / "build"), "file": str(path), "command": f"cc -c {path} -o {number}.o"})
+            subprocess.run(shlex.split(commands[-1]["command"]), cwd=root / "build", check=True)
+        (root / "build/compile_commands.json").write_text(json.dumps(commands))
+        return root / "build"
+    return plant
+
+
+def including(root):
+    append("src/base/arena.h", '#include "base/index.h"\n')(root)
+    append("src/base/index.c", '#include "base/arena.h"\n')(root)
+
+
 def ordinary_stores(root):
     """Gives the folder of a build, whose objects have nothing but a return."""
     for name in STREAMED:
@@ -419,6 +548,13 @@ FAULTS = [
     ("layers", append("bench/kernels.c", '#include "cli/commands.h"\n'), "bench/kernels.c"),
     ("layers", append("examples/train.c", '#include "base/memory.h"\n'), "examples/train.c"),
     ("layers", lambda root: (root / "src/surplus").mkdir(), "src/surplus"),
+    ("rooms", append("src/engine/cost/origin.c", '#include "engine/show/timeline.h"\n'), "src/engine/cost/origin.c: found"),
+    ("rooms", calling("engine/cost/planted.c", "engine/show/planted.c"), "src/engine/cost/planted: found"),
+    ("circles", calling("base/planted.c", "base/second.c", "base/third.c"), "base/planted, base/second, base/third need"),
+    ("circles", including, "base/arena, base/index need"),
+    ("rooms", lambda root: (root / "src/engine/planted.c").write_text(""), "src/engine/planted.c: found outside"),
+    ("page of layers", replace("docs/architecture.md", "| `engine/tune/` |", "| `engine/tried/` |"), "the rooms"),
+    *([("circles", calling("base/planted.c"), "expected a line less")] if any(KNOWN_CIRCLES.values()) else []),
     ("exports", append("include/graphi/run.h", "GRAPHI_API int graphi_planted(int a,\n  int b);\n"), "no graphi_planted"),
     ("exports", remove_export, "graphi_version"),
     ("generated", append("include/graphi/ops.h", "/* */\n"), "ops.h"),
