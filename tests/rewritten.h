@@ -11,10 +11,16 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "reference.h"
+
+static inline bool is_kind(const struct node *node, const char *kind)
+{
+    return node->kind && strcmp(node->kind->name, kind) == 0;
+}
 
 static inline graphi_value op(graphi_graph *g, const char *kind, int n, const graphi_value *in)
 {

@@ -2,6 +2,7 @@
 /* Element-wise operations, reductions, softmax and dropout as graph operations: shape rules and their messages,
  * gradients by central differences, fused programs. */
 #include "graphi/ops.h"
+#include "ops/build.h"
 #include "ops/elementwise.h"
 
 #include "reference.h"

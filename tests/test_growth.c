@@ -2,6 +2,7 @@
 /* Graphs as long or as wide as memory allows: what passes and plans do with them takes no stack by their depth, and
  * what is tried here no work by the square of their size. Stack is counted in what a thread has; work is counted
  * without a clock, or is the CPU time of two sizes. */
+#include "passes/edit.h"
 #include "passes/passes.h"
 
 #include "graph/op.h"

@@ -469,8 +469,8 @@ static void switches_are_checked(void **state)
     assert_true(count > switched && switched > 10 && !graphi_pass_at(-1, &pass));
     assert_true(pass_enabled(&(struct pass){.name = "cse"}, "fusion"));
     assert_false(pass_enabled(&(struct pass){.name = "cse"}, "fusion,cse"));
-    assert_false(pass_enabled(&(struct pass){.name = "merge", .asked = true}, NULL));
-    assert_true(pass_enabled(&(struct pass){.name = "merge", .asked = true}, "cse,+merge"));
+    assert_false(pass_enabled(&(struct pass){.name = "merge", .when = PASS_REQUEST}, NULL));
+    assert_true(pass_enabled(&(struct pass){.name = "merge", .when = PASS_REQUEST}, "cse,+merge"));
 }
 
 /* A selection that keeps updates alive computes gradients for an evaluation. */
@@ -489,6 +489,37 @@ static void selection_drops_updates(void **state)
     assert_string_equal(graphi_message(),
                         "INVALID: outputs: found 'nothing', expected outputs of the graph: one of loss");
     graphi_graph_destroy(g);
+}
+
+/* A pass that runs before one whose work it needs does less, and no result tells: the table says what each needs, and
+ * every planted wrong order is found. */
+static void order_is_checked(void **state)
+{
+    struct pass wrong[32];
+    int count = 0, needs = 0;
+    assert_int_equal(passes_check_order(passes), GRAPHI_OK);
+    for (; passes[count].name; count++)
+        needs += *passes[count].after != 0;
+    assert_in_range(count, 20, 31);
+    assert_int_equal(needs, count - 1); /* all but the first */
+    for (int late = 1; late < count; late++) { /* each pass in turn is put before the first one that it needs */
+        memcpy(wrong, passes, sizeof *wrong * (size_t)(count + 1));
+        const char *need = passes[late].after;
+        int early = 0;
+        while (strncmp(passes[early].name, need, strcspn(need, " ")) != 0)
+            early++;
+        assert_true(early < late);
+        const struct pass moved = wrong[late];
+        memmove(&wrong[early + 1], &wrong[early], sizeof *wrong * (size_t)(late - early));
+        wrong[early] = moved;
+        char expected[100];
+        snprintf(expected, sizeof expected, "found %s in the table, expected %.*s before it", moved.name,
+                 (int)strcspn(need, " "), need);
+        assert_int_equal(passes_check_order(wrong), GRAPHI_INVALID);
+        assert_non_null(strstr(graphi_message(), expected));
+    }
+    const struct pass unknown[] = {{.name = "a", .after = ""}, {.name = "b", .after = "a nothing"}, {0}};
+    assert_int_equal(passes_check_order(unknown), GRAPHI_INVALID);
 }
 
 /* A pass that leaks or crashes when memory runs out takes the whole process with it. */
@@ -528,6 +559,7 @@ int main(void)
         cmocka_unit_test(work_grows_with_the_graph),
         cmocka_unit_test(switches_are_checked),
         cmocka_unit_test(selection_drops_updates),
+        cmocka_unit_test(order_is_checked),
         cmocka_unit_test(passes_survive_failed_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

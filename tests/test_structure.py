@@ -55,12 +55,6 @@ KNOWN_CIRCLES = {
         " kernels/conv_winograd_weights",
         "kernels/program_bind kernels/program_sums",
         "models/model models/ptb",
-        "ops/conv ops/pool ops/table",
-        "ops/elementwise ops/elementwise_gradient",
-        "passes/bands passes/batch passes/cse passes/dead passes/epilogue passes/fold passes/fusion passes/fusion_lower"
-        " passes/fusion_write passes/identities passes/images passes/merge passes/norm passes/pack passes/pack_conv passes/passes"
-        " passes/pool passes/readiness passes/ready passes/recompute passes/round passes/stages passes/successor passes/sums"
-        " passes/tables",
         "schedule/backend_simulated schedule/simulated_join schedule/simulated_static schedule/simulated_steps"
         " schedule/static_list schedule/static_order",
         "schedule/driver_naive schedule/interference schedule/policy schedule/policy_asymmetric schedule/policy_fixed"
@@ -73,7 +67,6 @@ KNOWN_CIRCLES = {
         "engine/cost/origin engine/cost/traffic",
         "engine/tune/rounding engine/tune/tune",
         "kernels/gemm kernels/gemm_batch kernels/micro kernels/pack",
-        "ops/elementwise ops/elementwise_gradient",
         "schedule/policy schedule/schedule schedule/scheduler schedule/setting_canonical schedule/widths",
         "tool/curves tool/described tool/job tool/plan tool/profile_words",
         "tool/option_table tool/option_value tool/options",

@@ -265,7 +265,7 @@ graphi_value graphi_op(graphi_graph *graph, const char *kind, int inputs, const 
     if (inputs < 0 || (inputs && !input) || attributes < 0 || (attributes && !attribute))
         return graph_broken(graph, fail(GRAPHI_INVALID, kind, "found %d inputs and %d attributes without their arrays, "
                                         "expected arrays", inputs, attributes));
-    if (strcmp(kind, "assign") == 0) /* nothing would say whose storage the result takes over */
+    if (found && found->role == IS_ASSIGN) /* nothing would say whose storage the result takes over */
         return graph_broken(graph, fail(GRAPHI_INVALID, kind, "found it as an operation, expected graphi_assign"));
     return graph_append(graph, found, inputs, input, attributes, attribute, 0, NULL);
 }

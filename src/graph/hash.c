@@ -140,7 +140,7 @@ static void count_read(const graphi_graph *graph, graphi_graph_info *info)
     info->read_elements = taken ? 0 : info->parameter_elements;
     for (size_t i = 0; i < graph->nodes.count && taken; i++) {
         const struct node *node = graph_node(graph, (int32_t)i);
-        const bool table = node->kind && strcmp(node->kind->name, "embedding") == 0;
+        const bool table = node_is(node, IS_LOOKUP);
         for (int k = 0; node->kind && k < node->inputs; k++) {
             const struct value *value = graph_value(graph, node->input[k]);
             const int64_t all = type_count(&value->type), left = all - taken[node->input[k]];

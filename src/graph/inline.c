@@ -196,7 +196,7 @@ graphi_status graph_inline(graphi_graph *graph)
     graphi_status status = GRAPHI_OK;
     for (size_t i = 0; status == GRAPHI_OK && i < graph->nodes.count; i++) { /* bodies append calls of their own */
         const struct node *node = graph_node(graph, (int32_t)i);
-        if (node->kind && strcmp(node->kind->name, "call") == 0)
+        if (node_is(node, IS_CALL))
             status = inline_call(graph, (int32_t)i, &replaced);
     }
     if (status == GRAPHI_OK && replaced.count)

@@ -22,6 +22,32 @@ enum op_flags {
     OP_GEMM = 256,     /* counts towards the limit: matrix product or convolution */
     OP_PACK = 512,     /* another form of one value: skipped when its source has not changed */
     OP_BOUNDED = 1024, /* accepts a bounded dimension 0 */
+    OP_ADDS = 2048,    /* the result is the sum of all inputs */
+    OP_HOST = 4096,    /* takes an epilogue (ops/epilogue.h) */
+};
+
+/* By what graph, passes and engine know an operation where flags say too little. Element-wise ones: node_computes. */
+enum op_role {
+    IS_OTHER,
+    IS_ASSIGN,
+    IS_CALL,
+    IS_PRODUCT, /* ops/matmul.h */
+    IS_CONV,
+    IS_CONV_BACKWARD_DATA,
+    IS_CONV_BACKWARD_WEIGHTS,
+    IS_SUM_TO,
+    IS_EXPAND,
+    IS_RESHAPE,
+    IS_TRANSPOSE,
+    IS_CONCAT,
+    IS_SLICE,
+    IS_PAD,
+    IS_LOOKUP, /* of rows of a table, as many elements as it gives */
+    IS_LOOKUP_GRADIENT,
+    IS_MAX_POOL,
+    IS_MAX_POOL_GRADIENT,
+    IS_AVG_POOL,
+    IS_GIVEN_NORM, /* batch normalization by given statistics */
 };
 
 /* An attribute "symbol" is the index of a symbol of its graph, or -1: inlining translates it. */
@@ -78,6 +104,7 @@ struct op_kind {
     uint32_t optional; /* bit i: output i, no floats, has no bytes and is not written where nobody reads it */
     const struct op_attribute *attributes;
     unsigned flags;
+    enum op_role role;
     int program_op; /* with OP_ELEMENTWISE: enum program_op */
     const char *scalability; /* how it scales until measured: "gemm", "conv", "element-wise", "memory" ("" : serial) */
 
@@ -96,6 +123,19 @@ struct op_kind {
      * one begins. Asked of all inputs in order, *end 0 at first. */
     bool (*part)(const struct bind_call *call, int input, struct array_desc *part, int64_t *end);
 };
+
+static inline bool node_is(const struct node *node, enum op_role role)
+{
+    return node->kind && node->kind->role == role;
+}
+
+static inline bool node_has(const struct node *node, unsigned flag) { return node->kind && node->kind->flags & flag; }
+
+/* Is it this element-wise operation, an enum program_op? */
+static inline bool node_computes(const struct node *node, int program_op)
+{
+    return node_has(node, OP_ELEMENTWISE) && node->kind->program_op == program_op;
+}
 
 /* Defined in ops/table.c, the one list of all operations. */
 const struct op_kind *op_find(const char *name); /* NULL when unknown */

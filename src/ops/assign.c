@@ -43,7 +43,7 @@ static graphi_status assign_bind(const struct bind_call *call, struct kernel *ke
 }
 
 const struct op_kind ops_assign[] = {
-    {.name = "assign", .summary = "gives a parameter its next content",
+    {.name = "assign", .role = IS_ASSIGN, .summary = "gives a parameter its next content",
      .shapes = "a parameter, a value of its type and shape, to the same",
      .min_inputs = 2, .max_inputs = 2, .outputs = 1,
      .flags = OP_EFFECT | OP_INPLACE, .scalability = "memory", .shape = assign_shape, .bind = assign_bind},

@@ -175,6 +175,7 @@ static const struct op_attribute call_attributes[] = {
 
 const struct op_kind ops_call[] = {
     {.name = "call",
+     .role = IS_CALL,
      .summary = "runs a sub-graph",
      .shapes = "those of the sub-graph",
      .min_inputs = 0,

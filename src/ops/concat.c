@@ -148,6 +148,7 @@ static void split_gradient(struct gradient_call *call)
 
 const struct op_kind ops_concat[] = {
     {.name = "concat",
+     .role = IS_CONCAT,
      .summary = "arrays one after the other along an axis",
      .shapes = "sizes equal but along the axis, where they add up",
      .min_inputs = 1,

@@ -129,10 +129,10 @@ static graphi_status expect_weights(const struct shape_call *call, enum conv_dir
 
 /* --- shapes --- */
 
-static bool pooled(const struct node *node)
+bool conv_node_pooled(const struct node *node)
 {
     const int64_t *integers;
-    return node->kind == op_find("conv2d") && attr_ints(node, "pool", &integers) != 0;
+    return node_is(node, IS_CONV) && attr_ints(node, "pool", &integers) != 0;
 }
 
 /* The pool of a node that has one, over its convolution's results. */
@@ -175,7 +175,7 @@ static graphi_status forward_shape(const struct shape_call *call)
     TRY(shape_of(call->where, call->node, call->in[0]->dims, weight_dims(call->node, call->in[1]->dims), &shape));
     call->out[0] = (struct value_type){.dtype = GRAPHI_F32, .rank = 4, .dims = {shape.n, shape.oh, shape.ow, shape.k},
                                        .symbol = call->in[0]->symbol};
-    if (!pooled(call->node))
+    if (!conv_node_pooled(call->node))
         return epilogue_shape(call, 2, epilogue_outputs(call->node));
     TRY(epilogue_shape(call, 2, 1));
     return pooled_shape(call);
@@ -291,7 +291,7 @@ static graphi_status forward_bind(const struct bind_call *call, struct kernel *k
     struct conv_spec spec = {.direction = CONV_FORWARD};
     struct pool_spec pool;
     TRY(shape_of(call->where, call->node, call->in[0].dims, weight_dims(call->node, call->in[1].dims), &spec.shape));
-    if (!pooled(call->node))
+    if (!conv_node_pooled(call->node))
         return bind(call, &spec, &call->in[0], &call->in[1], &call->out[0], kernel);
     /* To convolution and epilogue the result is the image that is pooled. */
     const int64_t dims[4] = {spec.shape.n, spec.shape.oh, spec.shape.ow, spec.shape.k};
@@ -323,26 +323,26 @@ static graphi_status weight_bind(const struct bind_call *call, struct kernel *ke
 
 /* --- preparing weights --- */
 
-static const char *const kinds[] = {[CONV_FORWARD] = "conv2d", [CONV_BACKWARD_DATA] = "conv2d_backward_data",
-                                    [CONV_BACKWARD_WEIGHTS] = "conv2d_backward_weights"};
-
 int conv_node_images(const struct node *node)
 {
-    for (int d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++)
-        if (node->kind == op_find(kinds[d]))
-            return d == CONV_BACKWARD_WEIGHTS ? 2 : 1;
-    return 0;
+    return node_is(node, IS_CONV_BACKWARD_WEIGHTS)                            ? 2
+           : node_is(node, IS_CONV) || node_is(node, IS_CONV_BACKWARD_DATA) ? 1
+                                                                              : 0;
 }
 
 /* The kernel's description of a convolution node before its arrays are placed; false: no convolution. */
 static bool node_spec(const graphi_graph *graph, const struct node *node, const struct conv_node_options *options,
                       struct conv_spec *spec)
 {
-    static graphi_status (*const shapes[])(const char *, const struct node *, const int64_t *, const int64_t *,
-                                           struct conv_shape *) = {
-        [CONV_FORWARD] = shape_of, [CONV_BACKWARD_DATA] = data_shape_of, [CONV_BACKWARD_WEIGHTS] = weight_shape_of};
+    static const struct {
+        enum op_role role;
+        graphi_status (*shape)(const char *, const struct node *, const int64_t *, const int64_t *,
+                               struct conv_shape *);
+    } directions[] = {[CONV_FORWARD] = {IS_CONV, shape_of},
+                      [CONV_BACKWARD_DATA] = {IS_CONV_BACKWARD_DATA, data_shape_of},
+                      [CONV_BACKWARD_WEIGHTS] = {IS_CONV_BACKWARD_WEIGHTS, weight_shape_of}};
     for (int d = CONV_FORWARD; d <= CONV_BACKWARD_WEIGHTS; d++) {
-        if (node->kind != op_find(kinds[d]))
+        if (!node_is(node, directions[d].role))
             continue;
         const struct value_type *first = &graph_value(graph, node->input[0])->type,
                                 *second = &graph_value(graph, node->input[1])->type;
@@ -354,8 +354,8 @@ static bool node_spec(const graphi_graph *graph, const struct node *node, const 
             spec->algorithm = (enum conv_algorithm)attr_int(node, "algorithm");
             spec->multiplicands = second->dtype;
         }
-        return shapes[d](node->kind->name, node, first->dims, weights ? second->dims : weight_dims(node, second->dims),
-                         &spec->shape) == GRAPHI_OK;
+        const int64_t *dims = weights ? second->dims : weight_dims(node, second->dims);
+        return directions[d].shape(node->kind->name, node, first->dims, dims, &spec->shape) == GRAPHI_OK;
     }
     return false;
 }
@@ -382,7 +382,7 @@ bool conv_node_pools(const graphi_graph *graph, const struct node *node, const s
 {
     struct conv_spec spec;
     const struct value_type *image = &graph_value(graph, node->output)->type;
-    if (node->outputs != 1 || !node_spec(graph, node, options, &spec) || pooled(node) ||
+    if (node->outputs != 1 || !node_spec(graph, node, options, &spec) || conv_node_pooled(node) ||
         pool_of(pool->kind->name, pool, image->dims, out))
         return false;
     spec.pool = out;
@@ -422,9 +422,10 @@ static graphi_status pack_bind(const struct bind_call *call, struct kernel *kern
     return conv_pack_bind(&form, (enum isa)call->isa, kernel);
 }
 
-#define FLAGS OP_GEMM | OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED
+#define FLAGS OP_GEMM | OP_HOST | OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED
 const struct op_kind ops_conv[] = {
     {.name = "conv2d",
+     .role = IS_CONV,
      .summary = "cross-correlation of images x with weights w",
      .shapes = "x [N,H,W,C], w [KH,KW,C/groups,K] to [N,OH,OW,K]",
      .min_inputs = 2,
@@ -438,6 +439,7 @@ const struct op_kind ops_conv[] = {
      .flops = forward_flops,
      .bind = forward_bind},
     {.name = "conv2d_backward_data",
+     .role = IS_CONV_BACKWARD_DATA,
      .summary = "gradient of conv2d with respect to its images, from dy and w; also the transposed convolution",
      .shapes = "dy [N,OH,OW,K], w [KH,KW,C/groups,K] to [N,H,W,C]",
      .min_inputs = 2,
@@ -451,6 +453,7 @@ const struct op_kind ops_conv[] = {
      .flops = data_flops,
      .bind = data_bind},
     {.name = "conv2d_backward_weights",
+     .role = IS_CONV_BACKWARD_WEIGHTS,
      .summary = "gradient of conv2d with respect to its weights, from x and dy",
      .shapes = "x [N,H,W,C], dy [N,OH,OW,K] to [KH,KW,C/groups,K]",
      .min_inputs = 2,

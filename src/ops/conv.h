@@ -16,6 +16,10 @@ struct conv_node_options {
 
 /* How many of the node's first inputs are images; 0: no convolution. */
 int conv_node_images(const struct node *node);
+/* Does the node pool its results already? */
+bool conv_node_pooled(const struct node *node);
+/* Input of the weights, of what is no gradient with respect to them. */
+static inline int32_t conv_node_weights(const struct node *node) { return node->input[1]; }
 /* The form in which the node's kernel will want its weights; NONE also for no convolution and one already prepared. */
 enum conv_form_keep conv_node_form(const graphi_graph *graph, const struct node *node,
                                    const struct conv_node_options *options, struct conv_form *form);

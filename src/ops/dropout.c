@@ -3,7 +3,7 @@
  * sample. */
 #include "kernels/random.h"
 
-#include "ops/elementwise.h"
+#include "ops/build.h"
 
 #include <math.h>
 #include <string.h>

@@ -9,52 +9,6 @@
 
 #include <string.h>
 
-/* --- building --- */
-
-graphi_value build1(graphi_graph *graph, const char *kind, graphi_value a)
-{
-    return graphi_op(graph, kind, 1, &a, 0, NULL);
-}
-
-graphi_value build2(graphi_graph *graph, const char *kind, graphi_value a, graphi_value b)
-{
-    return graphi_op(graph, kind, 2, (graphi_value[]){a, b}, 0, NULL);
-}
-
-graphi_value build3(graphi_graph *graph, const char *kind, graphi_value a, graphi_value b, graphi_value c)
-{
-    return graphi_op(graph, kind, 3, (graphi_value[]){a, b, c}, 0, NULL);
-}
-
-graphi_value build_scalar(graphi_graph *graph, float value)
-{
-    return graphi_constant(graph, GRAPHI_F32, 0, NULL, &value);
-}
-
-static graphi_value to_type(graphi_graph *graph, const char *kind, graphi_value value, graphi_value like)
-{
-    if (value == GRAPHI_NONE || graph->status != GRAPHI_OK)
-        return GRAPHI_NONE;
-    struct value_type type = graph_value(graph, like)->type;
-    if (type_equal(&graph_value(graph, value)->type, &type))
-        return value;
-    graphi_attribute attributes[] = {
-        {.name = "dims", .type = GRAPHI_INTS, .ints = type.dims, .count = type.rank},
-        {.name = "symbol", .type = GRAPHI_INT, .i = type.symbol},
-    };
-    return graphi_op(graph, kind, 1, &value, 2, attributes);
-}
-
-graphi_value sum_like(graphi_graph *graph, graphi_value gradient, graphi_value like)
-{
-    return to_type(graph, "sum_to", gradient, like);
-}
-
-graphi_value broadcast_like(graphi_graph *graph, graphi_value value, graphi_value like)
-{
-    return to_type(graph, "expand", value, like);
-}
-
 /* --- shapes --- */
 
 static graphi_status mismatch(const char *where, const struct value_type *a, const struct value_type *b)
@@ -255,6 +209,14 @@ graphi_status elementwise_append(const struct node *node, const int16_t *argumen
     return push(program, code, result);
 }
 
+int elementwise_instructions(const struct node *node)
+{
+    const int64_t *integers;
+    if (node->kind->shape == program_shape)
+        return attr_ints(node, "program", &integers) > 1 ? (int)integers[1] : 0;
+    return node_has(node, OP_ADDS) ? node->inputs - 1 : 1;
+}
+
 /* The node as a program of its own. */
 static graphi_status alone(const struct node *node, struct program *program)
 {
@@ -332,7 +294,8 @@ enum {
 
 #define ROW(text, about, n, op, rule)                                                                                  \
     {                                                                                                                  \
-        .name = text, .summary = about, .min_inputs = n, .max_inputs = n, .outputs = 1, .flags = ANY,                  \
+        .name = text, .summary = about, .min_inputs = n, .max_inputs = n, .outputs = 1,                                \
+        .flags = ANY | (PROGRAM_##op == PROGRAM_ADD ? OP_ADDS : 0),                                                    \
         .program_op = PROGRAM_##op, .scalability = "element-wise", .shape = broadcast_shape,                           \
         .gradient = elementwise_##rule##_gradient, .bind = elementwise_bind                                            \
     }
@@ -372,7 +335,7 @@ const struct op_kind ops_elementwise[] = {
      .min_inputs = 1,
      .max_inputs = -1,
      .outputs = 1,
-     .flags = ANY,
+     .flags = ANY | OP_ADDS,
      .program_op = PROGRAM_OPS,
      .scalability = "element-wise",
      .shape = add_n_shape,
@@ -392,6 +355,7 @@ const struct op_kind ops_elementwise[] = {
      .flops = program_flops,
      .bind = elementwise_bind},
     {.name = "expand",
+     .role = IS_EXPAND,
      .summary = "a repeated to the shape `dims` by numpy's rule",
      .shapes = "[...] to [dims]",
      .min_inputs = 1,

@@ -4,7 +4,7 @@
 #include "ops/elementwise_gradient.h"
 
 #include "ops/check.h"
-#include "ops/elementwise.h"
+#include "ops/build.h"
 
 #include <float.h>
 

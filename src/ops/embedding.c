@@ -109,6 +109,7 @@ static void embedding_gradient(struct gradient_call *call)
 
 const struct op_kind ops_embedding[] = {
     {.name = "embedding",
+     .role = IS_LOOKUP,
      .summary = "rows of a table by ids",
      .shapes = "table [V,E], int32 ids [...] to [...,E]",
      .min_inputs = 2,
@@ -120,6 +121,7 @@ const struct op_kind ops_embedding[] = {
      .gradient = embedding_gradient,
      .bind = bind_embedding},
     {.name = "embedding_grad",
+     .role = IS_LOOKUP_GRADIENT,
      .summary = "gradient of embedding: ids, dy to the dense sum by id, in the order of the ids",
      .shapes = "int32 ids [...], dy [...,E] to [rows,E]",
      .min_inputs = 2,

@@ -26,6 +26,13 @@ struct node_epilogue {
 /* Can a value of type `in` be an operand of an epilogue on results of type `out`? */
 bool epilogue_accepts(const struct value_type *in, const struct value_type *out);
 
+/* Has a node of flag OP_HOST an epilogue? */
+static inline bool epilogue_given(const struct node *node)
+{
+    const int64_t *integers;
+    return attr_ints(node, "program", &integers) > 0;
+}
+
 /* How many of the node's outputs are the epilogue's: all, as a rule. */
 static inline int epilogue_outputs(const struct node *node) { return (int)attr_int(node, "outputs"); }
 

@@ -13,21 +13,22 @@
  * Passes set: `pairs` (inputs a0, b0, a1, b1, ...; not for batches), `packed_b` (every b comes from `pack`; not for
  * batches), `base` (1: the sums begin with the input behind the pairs, which has the result's type; not for batches),
  * `program` and `outputs` (epilogue.h). */
-#include "ops/epilogue.h"
+#include "ops/matmul.h"
 
 #include "base/memory.h"
 #include "kernels/gemm.h"
-#include "ops/elementwise.h"
+#include "ops/build.h"
+#include "ops/epilogue.h"
 
 #include <string.h>
 
 static const struct op_attribute matmul_attributes[] = {
-    {.name = "trans_a", .meaning = "1: a is [...,K,M]", .type = GRAPHI_INT},
-    {.name = "trans_b", .meaning = "1: b is [...,N,K]", .type = GRAPHI_INT},
-    {.name = "pairs", .type = GRAPHI_INT, .internal = true, .i = 1},
-    {.name = "packed_b", .type = GRAPHI_INT, .internal = true},
-    {.name = "base", .type = GRAPHI_INT, .internal = true},
-    EPILOGUE_ATTRIBUTES,
+    [PRODUCT_TRANS_A] = {.name = "trans_a", .meaning = "1: a is [...,K,M]", .type = GRAPHI_INT},
+    [PRODUCT_TRANS_B] = {.name = "trans_b", .meaning = "1: b is [...,N,K]", .type = GRAPHI_INT},
+    [PRODUCT_PAIRS] = {.name = "pairs", .type = GRAPHI_INT, .internal = true, .i = 1},
+    [PRODUCT_PACKED] = {.name = "packed_b", .type = GRAPHI_INT, .internal = true},
+    [PRODUCT_BASE] = {.name = "base", .type = GRAPHI_INT, .internal = true},
+    [PRODUCT_PROGRAM] = EPILOGUE_ATTRIBUTES, /* and PRODUCT_OUTPUTS */
     {0},
 };
 static const struct op_attribute pack_attributes[] = {
@@ -82,7 +83,7 @@ static bool broadcast_leads(const struct extent *a, const struct extent *b, stru
 static bool product_of(const struct node *node, const struct extent *a, const struct extent *b, bool b_is_pairs,
                        struct product *p)
 {
-    bool trans_a = attr_int(node, "trans_a") != 0, trans_b = attr_int(node, "trans_b") != 0;
+    bool trans_a = product_trans_a(node), trans_b = product_trans_b(node);
     if (a->rank < 2 || b->rank < 2)
         return false;
     const int64_t *x = a->dims + a->rank - 2, *y = b->dims + b->rank - 2;
@@ -112,29 +113,24 @@ static bool pair_fits(const struct shape_call *call, int pair, const struct prod
 {
     const struct value_type *a = call->in[2 * pair], *b = call->in[2 * pair + 1];
     const struct extent x = {a->rank, a->dims, a->symbol >= 0}, y = {b->rank, b->dims, b->symbol >= 0};
-    const bool packed = attr_int(call->node, "packed_b") != 0, pairs16 = packed && b->dtype == GRAPHI_BF16;
+    const bool packed = product_packed(call->node), pairs16 = packed && b->dtype == GRAPHI_BF16;
     if (a->dtype != GRAPHI_F32 || (b->dtype != GRAPHI_F32 && !pairs16) || b->dtype != call->in[1]->dtype ||
         (a->symbol >= 0 && b->symbol >= 0 && a->symbol != b->symbol) || !product_of(call->node, &x, &y, pairs16, p))
         return false;
     if (p->form == BATCH)
-        return attr_int(call->node, "pairs") == 1 && !packed;
+        return product_pairs(call->node) == 1 && !packed;
     return !pair || (p->m == first->m && p->n == first->n && p->form == first->form &&
                      (p->form == REDUCTION || a->symbol == call->in[0]->symbol));
 }
 
-/* Inputs before those of its epilogue: two a pair, and what its sums begin with. */
-static int product_inputs(const struct node *node)
-{
-    return 2 * (int)attr_int(node, "pairs") + (attr_int(node, "base") != 0);
-}
-
 static graphi_status matmul_shape(const struct shape_call *call)
 {
-    int64_t pairs = attr_int(call->node, "pairs");
-    if (pairs < 1 || pairs > GEMM_MAX_PAIRS || call->node->inputs < product_inputs(call->node))
+    const int64_t given = call->node->attribute[PRODUCT_PAIRS].i;
+    if (given < 1 || given > GEMM_MAX_PAIRS || call->node->inputs < product_inputs(call->node))
         return fail(GRAPHI_INVALID, call->where, "found %d inputs for %lld pairs, expected two a pair of 1 to %d",
-                    call->node->inputs, (long long)pairs, GEMM_MAX_PAIRS);
-    const bool base = attr_int(call->node, "base") != 0;
+                    call->node->inputs, (long long)given, GEMM_MAX_PAIRS);
+    const int pairs = (int)given;
+    const bool base = product_has_base(call->node);
     struct product first = {.m = 0};
     for (int i = 0; i < pairs; i++) {
         const struct value_type *a = call->in[2 * i], *b = call->in[2 * i + 1];
@@ -146,7 +142,7 @@ static graphi_status matmul_shape(const struct shape_call *call)
             return fail(GRAPHI_INVALID, call->where,
                         "found %s times %s (trans_a %d, trans_b %d), expected float32 matrices that fit, "
                         "behind dimensions that broadcast",
-                        left, right, attr_int(call->node, "trans_a") != 0, attr_int(call->node, "trans_b") != 0);
+                        left, right, product_trans_a(call->node), product_trans_b(call->node));
         }
         if (i)
             continue;
@@ -160,15 +156,15 @@ static graphi_status matmul_shape(const struct shape_call *call)
             out->symbol = a->symbol >= 0 ? a->symbol : b->symbol;
     }
     if (base)
-        TRY(expect_type(call, 2 * (int)pairs, &call->out[0]));
+        TRY(expect_type(call, 2 * pairs, &call->out[0]));
     return epilogue_shape(call, product_inputs(call->node), epilogue_outputs(call->node));
 }
 
 static double matmul_flops(const struct shape_call *call)
 {
     double steps = 0;
-    int pairs = (int)attr_int(call->node, "pairs");
-    bool trans_a = attr_int(call->node, "trans_a") != 0;
+    int pairs = product_pairs(call->node);
+    bool trans_a = product_trans_a(call->node);
     for (int i = 0; i < pairs; i++) {
         const struct value_type *a = call->in[2 * i];
         steps += (double)a->dims[a->rank - 2 + !trans_a];
@@ -254,7 +250,7 @@ static graphi_status bind_spec(const struct bind_call *call, struct gemm_spec *s
 
 static graphi_status matmul_bind(const struct bind_call *call, struct kernel *kernel)
 {
-    int pairs = (int)attr_int(call->node, "pairs");
+    int pairs = product_pairs(call->node);
     size_t bytes = 3 * (size_t)pairs * sizeof(int64_t);
     int64_t *lists = mem_alloc(bytes);
     if (!lists)
@@ -263,10 +259,10 @@ static graphi_status matmul_bind(const struct bind_call *call, struct kernel *ke
                              .k = lists,
                              .lda = lists + pairs,
                              .ldb = lists + 2 * pairs,
-                             .trans_a = attr_int(call->node, "trans_a") != 0,
-                             .trans_b = attr_int(call->node, "trans_b") != 0,
-                             .packed_b = attr_int(call->node, "packed_b") != 0,
-                             .base = attr_int(call->node, "base") != 0,
+                             .trans_a = product_trans_a(call->node),
+                             .trans_b = product_trans_b(call->node),
+                             .packed_b = product_packed(call->node),
+                             .base = product_has_base(call->node),
                              .multiplicands = call->multiplicands,
                              .threads = call->threads,
                              .cores = call->cores};
@@ -297,7 +293,7 @@ static void pair_gradient(struct gradient_call *call, int pair)
 {
     graphi_graph *graph = call->graph;
     graphi_value a = call->in[2 * pair], b = call->in[2 * pair + 1], grad = call->grad_out[0];
-    bool ta = attr_int(call->op, "trans_a") != 0, tb = attr_int(call->op, "trans_b") != 0;
+    bool ta = product_trans_a(call->op), tb = product_trans_b(call->op);
     if (call->needed[2 * pair]) {
         graphi_value da = ta ? product(graph, b, grad, tb, true) : product(graph, grad, b, false, !tb);
         call->grad_in[2 * pair] = da == GRAPHI_NONE ? da : sum_like(graph, da, a);
@@ -317,13 +313,23 @@ static void matmul_gradient(struct gradient_call *call)
 {
     if (epilogue_refuses_gradient(call))
         return;
-    if (attr_int(call->op, "packed_b") || attr_int(call->op, "base")) {
+    if (product_packed(call->op) || product_has_base(call->op)) {
         graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, "matmul",
                                        "found a form that passes make, expected gradients to be taken before them"));
         return;
     }
-    for (int pair = 0; pair < attr_int(call->op, "pairs"); pair++)
+    for (int pair = 0; pair < product_pairs(call->op); pair++)
         pair_gradient(call, pair);
+}
+
+graphi_value product_append(graphi_graph *graph, const struct product_operands *of, bool trans_a, bool trans_b)
+{
+    const bool base = of->base != GRAPHI_NONE;
+    const graphi_attribute attributes[] = {int_attribute("trans_a", trans_a), int_attribute("trans_b", trans_b),
+                                           int_attribute("pairs", of->pairs), int_attribute("base", base)};
+    if (base)
+        of->input[2 * of->pairs] = of->base;
+    return graphi_op(graph, "matmul", 2 * of->pairs + base, of->input, 4, attributes);
 }
 
 /* --- pack --- */
@@ -367,6 +373,7 @@ static graphi_status pack_bind(const struct bind_call *call, struct kernel *kern
 
 const struct op_kind ops_matmul[] = {
     {.name = "matmul",
+     .role = IS_PRODUCT,
      .summary =
          "products of matrices, the last two dimensions of a and b; those before them broadcast as in numpy",
      .shapes = "a [...,M,K], b [...,K,N] to [...,M,N]",
@@ -374,7 +381,7 @@ const struct op_kind ops_matmul[] = {
      .max_inputs = -1,
      .outputs = -1,
      .attributes = matmul_attributes,
-     .flags = OP_GEMM | OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED,
+     .flags = OP_GEMM | OP_HOST | OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED,
      .scalability = "gemm",
      .shape = matmul_shape,
      .gradient = matmul_gradient,

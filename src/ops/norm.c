@@ -12,7 +12,7 @@
 #include "ops/check.h"
 
 #include "kernels/norm.h"
-#include "ops/elementwise.h"
+#include "ops/build.h"
 
 static const struct op_attribute epsilon_attributes[] = {
     {.name = "epsilon", .meaning = "added to the variance", .type = GRAPHI_FLOAT, .f = 1e-5},
@@ -237,6 +237,7 @@ const struct op_kind ops_norm[] = {
      .flops = batch_grad_flops,
      .bind = batch_grad_bind},
     {.name = "batch_norm_inference",
+     .role = IS_GIVEN_NORM,
      .summary = "normalization by given statistics: x, scale, bias, mean, var to y; these have no gradient",
      .shapes = "x [rows,...,C], four of [C] to y like x",
      .min_inputs = 5,

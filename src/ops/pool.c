@@ -63,7 +63,7 @@ static graphi_status window_of(const char *where, const struct node *node, const
 
 graphi_status pool_of(const char *where, const struct node *node, const int64_t *dims, struct pool_spec *spec)
 {
-    const bool average = node->kind == op_find("avg_pool");
+    const bool average = node_is(node, IS_AVG_POOL);
     *spec = (struct pool_spec){.kind = average ? POOL_AVERAGE : POOL_MAX};
     return window_of(where, node, dims, average, &spec->shape);
 }
@@ -284,6 +284,7 @@ static void global_gradient(struct gradient_call *call)
 #define FLAGS OP_STRIDED_IN | OP_STRIDED_OUT | OP_BOUNDED
 const struct op_kind ops_pool[] = {
     {.name = "max_pool",
+     .role = IS_MAX_POOL,
      .summary =
          "largest element of each window of an image [N,H,W,C], and its place in the window: bytes, integers for "
          "windows of more than 256 elements",
@@ -300,6 +301,7 @@ const struct op_kind ops_pool[] = {
      .flops = window_flops,
      .bind = max_bind},
     {.name = "max_pool_grad",
+     .role = IS_MAX_POOL_GRADIENT,
      .summary = "gradient of max_pool from places, dy and the size of x; ties go to the first element of the window",
      .shapes = "places [N,OH,OW,C], dy [N,OH,OW,C] to [N,H,W,C]",
      .min_inputs = 2,
@@ -311,6 +313,7 @@ const struct op_kind ops_pool[] = {
      .shape = max_grad_shape,
      .bind = max_grad_bind},
     {.name = "avg_pool",
+     .role = IS_AVG_POOL,
      .summary = "mean of each window of an image [N,H,W,C]",
      .shapes = "[N,H,W,C] to [N,OH,OW,C]",
      .min_inputs = 1,

@@ -3,7 +3,7 @@
  * dimension 0). */
 #include "kernels/reduce.h"
 #include "ops/check.h"
-#include "ops/elementwise.h"
+#include "ops/build.h"
 
 #include <string.h>
 
@@ -242,11 +242,11 @@ static const struct op_attribute type_attributes[] = {
 };
 
 #define LEFT "[...] to the dimensions that are left"
-#define ROW(text, about, sizes, list, rule, shape_rule, gradient_rule)                                                 \
+#define ROW(text, about, sizes, list, rule, shape_rule, gradient_rule, ...)                                            \
     {                                                                                                                  \
         .name = text, .summary = about, .shapes = sizes, .min_inputs = 1, .max_inputs = 1, .outputs = 1,               \
         .attributes = list, .flags = OP_STRIDED_IN | OP_BOUNDED, .scalability = "memory", .shape = shape_rule,         \
-        .gradient = gradient_rule, .flops = reduce_flops, .bind = rule                                                 \
+        .gradient = gradient_rule, .flops = reduce_flops, .bind = rule, __VA_ARGS__                                    \
     }
 
 const struct op_kind ops_reduce[] = {
@@ -257,7 +257,7 @@ const struct op_kind ops_reduce[] = {
     ROW("reduce_sum_squares", "sum of squares over axes", LEFT, axes_attributes, bind_squares, reduce_shape,
         squares_gradient),
     ROW("sum_to", "sum over what broadcasting from `dims` repeats", "[...] to [dims]", type_attributes, bind_sum_to,
-        sum_to_shape, sum_to_gradient),
+        sum_to_shape, sum_to_gradient, .role = IS_SUM_TO),
     {.name = "rows",
      .summary = "actual size of dimension 0, as float32",
      .shapes = "[rows,...] to []",

@@ -161,6 +161,7 @@ static void transpose_gradient(struct gradient_call *call)
 
 const struct op_kind ops_reshape[] = {
     {.name = "reshape",
+     .role = IS_RESHAPE,
      .summary = "the same elements in another shape",
      .shapes = "[...] to [shape]",
      UNARY,
@@ -171,6 +172,7 @@ const struct op_kind ops_reshape[] = {
      .bind = reshape_bind,
      .view = reshape_view},
     {.name = "transpose",
+     .role = IS_TRANSPOSE,
      .summary = "dimensions in another order: output dimension i is input dimension perm[i]",
      .shapes = "[...] to the same sizes in that order",
      UNARY,

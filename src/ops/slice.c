@@ -131,6 +131,7 @@ static void pad_gradient(struct gradient_call *call)
 
 const struct op_kind ops_slice[] = {
     {.name = "slice",
+     .role = IS_SLICE,
      .summary = "elements begin to end along an axis",
      .shapes = "[...] to the same but along the axis",
      UNARY,
@@ -141,6 +142,7 @@ const struct op_kind ops_slice[] = {
      .bind = slice_bind,
      .view = slice_view},
     {.name = "pad",
+     .role = IS_PAD,
      .summary = "a border of constant elements",
      .shapes = "[...] to sizes with what is added",
      UNARY,

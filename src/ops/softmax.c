@@ -3,7 +3,7 @@
  * computes the probabilities again from the logits: that costs one pass and no memory between forward and backward. */
 #include "kernels/softmax.h"
 
-#include "ops/elementwise.h"
+#include "ops/build.h"
 
 #include <string.h>
 

@@ -4,9 +4,10 @@
  * alone read the image, in the phase in which it is made; neither one's gradient reads it. Whether it pays follows from
  * the shape. The same bits.
  *
- * Runs after the epilogues, which belong to the image, and before what follows the pool is fused. Linear in the graph.
- * Usual case: two of GoogLeNet's 57 convolutions, whose images are its largest; PathNet's modules. */
+ * Epilogues belong to the image, and programs take what follows the pool. Linear in the graph. Usual case: two of
+ * GoogLeNet's 57 convolutions, whose images are its largest; PathNet's modules. */
 #include "passes/passes.h"
+#include "passes/successor.h"
 
 #include "graph/op.h"
 #include "ops/conv.h"
@@ -23,7 +24,7 @@ struct bands {
 static int32_t only_source(const struct bands *b, int32_t id)
 {
     const struct node *pool = graph_node(b->graph, id);
-    if (!is_kind(pool, "max_pool") && !is_kind(pool, "avg_pool"))
+    if (!node_is(pool, IS_MAX_POOL) && !node_is(pool, IS_AVG_POOL))
         return -1;
     const int32_t image = pool->input[0], source = graph_value(b->graph, image)->node;
     if (source < 0 || !uses_once(&b->uses, b->graph, image))

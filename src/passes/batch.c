@@ -13,9 +13,11 @@
  * are better busy with several layers. For these nothing is put together; but pairs that could be come first in their
  * sums in any case, so that plans have the same bits whatever the cores. */
 #include "passes/partners.h"
+#include "passes/edit.h"
 
 #include "base/hash.h"
 #include "graph/op.h"
+#include "ops/matmul.h"
 #include "ops/shape.h"
 
 #include <string.h>
@@ -44,8 +46,6 @@ struct batcher {
 
 /* --- partners --- */
 
-static int pairs_of(const struct node *node) { return (int)attr_int(node, "pairs"); }
-
 static bool is_source(const struct value *value)
 {
     return value->kind == VALUE_PARAMETER || value->kind == VALUE_CONSTANT;
@@ -57,7 +57,7 @@ static bool is_weight(const graphi_graph *graph, const struct value *value)
     const struct node *node = value->kind == VALUE_RESULT ? graph_node(graph, value->node) : NULL;
     if (value->type.rank != 2 || !node)
         return value->type.rank == 2 && is_source(value);
-    bool sources = is_kind(node, "concat");
+    bool sources = node_is(node, IS_CONCAT);
     for (int k = 0; k < node->inputs && sources; k++)
         sources = is_source(graph_value(graph, node->input[k]));
     return sources;
@@ -65,11 +65,11 @@ static bool is_weight(const graphi_graph *graph, const struct value *value)
 
 static bool may_batch(const graphi_graph *graph, const struct node *node)
 {
-    if (!is_plain_product(node) || node->afters || attr_int(node, "trans_a") || pairs_of(node) > MOST_PAIRS)
+    if (!is_plain_product(node) || node->afters || product_trans_a(node) || product_pairs(node) > MOST_PAIRS)
         return false;
-    for (int k = 0; k < node->inputs; k += 2) {
-        const struct value_type *a = &graph_value(graph, node->input[k])->type;
-        const struct value *b = graph_value(graph, node->input[k + 1]);
+    for (int pair = 0; pair < product_pairs(node); pair++) {
+        const struct value_type *a = &graph_value(graph, product_left(node, pair))->type;
+        const struct value *b = graph_value(graph, product_right(node, pair));
         if (a->rank != 2 || a->symbol >= 0 || a->dims[0] > BATCH_MOST_ROWS || !is_weight(graph, b) ||
             LEAST_PART * a->dims[0] * (b->type.dims[0] + b->type.dims[1]) > type_count(&b->type))
             return false;
@@ -77,21 +77,26 @@ static bool may_batch(const graphi_graph *graph, const struct node *node)
     return true;
 }
 
+static int64_t rows_of(const graphi_graph *graph, const struct node *node)
+{
+    return graph_value(graph, product_left(node, 0))->type.dims[0];
+}
+
 static bool partners(const graphi_graph *graph, const struct node *a, const struct node *b)
 {
     bool same = a->inputs == b->inputs && a->backward == b->backward && attributes_equal(a, b) &&
-                graph_value(graph, a->input[0])->type.dims[0] == graph_value(graph, b->input[0])->type.dims[0];
-    for (int k = 1; k < a->inputs && same; k += 2)
-        same = a->input[k] == b->input[k];
+                rows_of(graph, a) == rows_of(graph, b);
+    for (int pair = 0; same && pair < product_pairs(a); pair++)
+        same = product_right(a, pair) == product_right(b, pair);
     return same;
 }
 
 static uint64_t partners_hash(const graphi_graph *graph, const struct node *node)
 {
-    uint64_t hash = hash_u64(HASH_START, (uint64_t)graph_value(graph, node->input[0])->type.dims[0]);
+    uint64_t hash = hash_u64(HASH_START, (uint64_t)rows_of(graph, node));
     hash = hash_u64(hash, (uint64_t)node->backward);
-    for (int k = 1; k < node->inputs; k += 2)
-        hash = hash_u64(hash, (uint64_t)node->input[k]);
+    for (int pair = 0; pair < product_pairs(node); pair++)
+        hash = hash_u64(hash, (uint64_t)product_right(node, pair));
     return graph_hash_attributes(hash, node);
 }
 
@@ -161,7 +166,7 @@ static void search(struct batcher *b, int32_t from)
 static bool is_free(const struct batcher *b, int32_t from, int pair)
 {
     for (int32_t id = from; id >= 0; id = b->next[id]) {
-        const int32_t producer = graph_value(b->graph, graph_node(b->graph, id)->input[2 * pair])->node;
+        const int32_t producer = graph_value(b->graph, product_left(graph_node(b->graph, id), pair))->node;
         if (producer >= 0 && b->reached[producer] == b->searches)
             return false;
     }
@@ -172,7 +177,7 @@ static bool is_free(const struct batcher *b, int32_t from, int pair)
 static void choose(struct batcher *b, int32_t from)
 {
     search(b, from);
-    for (int pair = 0; pair < pairs_of(graph_node(b->graph, from)); pair++)
+    for (int pair = 0; pair < product_pairs(graph_node(b->graph, from)); pair++)
         if (is_free(b, from, pair))
             b->shared[from] |= UINT64_C(1) << pair;
 }
@@ -192,7 +197,7 @@ static graphi_value cut_from(const graphi_graph *graph, graphi_value value, int6
 {
     const int32_t id = graph_value(graph, value)->node;
     const struct node *node = id < 0 ? NULL : graph_node(graph, id);
-    if (!node || !is_kind(node, "slice") || node_axis(node, 2) != 0)
+    if (!node || !node_is(node, IS_SLICE) || node_axis(node, 2) != 0)
         return GRAPHI_NONE;
     *begin = attr_int(node, "begin");
     *begin += *begin < 0 ? graph_value(graph, node->input[0])->type.dims[0] : 0;
@@ -208,7 +213,7 @@ static graphi_value below(struct batcher *b, int pair)
     int64_t first = 0, end = 0, begin = 0;
     bool apart = false;
     for (int i = 0; i < count; i++) {
-        const graphi_value value = graph_node(graph, b->ids.data[i])->input[2 * pair];
+        const graphi_value value = product_left(graph_node(graph, b->ids.data[i]), pair);
         const graphi_value from = cut_from(graph, map_follow(&b->map, value), &begin);
         if (i == 0) {
             source = from;
@@ -223,23 +228,12 @@ static graphi_value below(struct batcher *b, int pair)
     return first == 0 && end == graph_value(graph, source)->type.dims[0] ? source : rows(graph, source, first, end);
 }
 
-/* The product of the pairs of `node`, of which operands are in `input`. */
-static graphi_value product(graphi_graph *graph, const struct node *node, const graphi_value *input, int inputs)
+/* Adds those pairs of a node. */
+static void take(const struct node *node, uint64_t pairs, struct product_operands *to)
 {
-    const graphi_attribute attributes[] = {
-        {.name = "pairs", .type = GRAPHI_INT, .i = inputs / 2},
-        {.name = "base", .type = GRAPHI_INT, .i = inputs % 2},
-        {.name = "trans_b", .type = GRAPHI_INT, .i = attr_int(node, "trans_b")}};
-    return graphi_op(graph, "matmul", inputs, input, 3, attributes);
-}
-
-/* Appends the operands of those pairs of a node; gives how many there are then. */
-static int take(const struct node *node, uint64_t pairs, graphi_value *input, int inputs)
-{
-    for (int k = 0; k < node->inputs; k++)
-        if (pairs >> (k / 2) & 1)
-            input[inputs++] = node->input[k];
-    return inputs;
+    for (int pair = 0; pair < product_pairs(node); pair++)
+        if (pairs >> pair & 1)
+            product_pair(to, product_left(node, pair), product_right(node, pair));
 }
 
 /* What the i-th partner becomes. Where there is a whole: its rows of it, with which the sums of its own pairs begin. */
@@ -247,12 +241,14 @@ static graphi_value part(struct batcher *b, int i, uint64_t shared, graphi_value
 {
     const struct node node = *graph_node(b->graph, b->ids.data[i]);
     const int64_t size = graph_value(b->graph, node.output)->type.dims[0];
-    graphi_value own[2 * MOST_PAIRS + 1];
+    graphi_value input[2 * MOST_PAIRS + 1];
+    struct product_operands own = {.input = input, .base = GRAPHI_NONE};
     if (whole == GRAPHI_NONE)
-        return product(b->graph, &node, own, take(&node, ~shared, own, take(&node, shared, own, 0)));
-    const int inputs = take(&node, ~shared, own, 0);
-    own[inputs] = rows(b->graph, whole, i * size, (i + 1) * size);
-    return inputs ? product(b->graph, &node, own, inputs + 1) : own[0];
+        take(&node, shared, &own);
+    else
+        own.base = rows(b->graph, whole, i * size, (i + 1) * size);
+    take(&node, ~shared, &own);
+    return own.pairs ? product_append(b->graph, &own, false, product_trans_b(&node)) : own.base;
 }
 
 static graphi_status replace(struct batcher *b, int i, uint64_t shared, graphi_value whole)
@@ -271,13 +267,11 @@ static graphi_status replace(struct batcher *b, int i, uint64_t shared, graphi_v
 static graphi_value product_of_all(struct batcher *b, const struct node *node, uint64_t shared)
 {
     graphi_value input[2 * MOST_PAIRS];
-    int inputs = 0;
-    for (int k = 0; k < node->inputs; k += 2)
-        if (shared >> (k / 2) & 1) {
-            input[inputs++] = below(b, k / 2);
-            input[inputs++] = node->input[k + 1];
-        }
-    return product(b->graph, node, input, inputs);
+    struct product_operands all = {.input = input, .base = GRAPHI_NONE};
+    for (int pair = 0; pair < product_pairs(node); pair++)
+        if (shared >> pair & 1)
+            product_pair(&all, below(b, pair), product_right(node, pair));
+    return product_append(b->graph, &all, false, product_trans_b(node));
 }
 
 /* Shared pairs come first in the sums of all partners, and are put together or not. */

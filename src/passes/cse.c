@@ -2,6 +2,7 @@
 /* Common subexpressions: nodes of one kind with equal attributes on the same values are one node, and equal constants
  * are one. Random operations, effects, updates and calls stay apart. A hash table of nodes seen so far, linear in the
  * graph. */
+#include "passes/edit.h"
 #include "passes/passes.h"
 
 #include "base/hash.h"

@@ -2,6 +2,7 @@
 /* Dead code: a node lives when an output, an effect or an update needs it. Edges that data flow does not show keep
  * nothing alive: they vanish with the nodes that they order. Also the selection of outputs, which decides what is
  * needed. */
+#include "passes/edit.h"
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -109,7 +110,7 @@ graphi_status passes_select(graphi_graph *graph, const char *outputs, bool updat
     graphi_status status = GRAPHI_OK;
     for (size_t i = 0; status == GRAPHI_OK && i < graph->nodes.count; i++) {
         const struct node *node = graph_node(graph, (int32_t)i);
-        if (!is_kind(node, "assign"))
+        if (!node_is(node, IS_ASSIGN))
             continue;
         /* Which may be such a result itself. */
         status = map_set(&map, graph, node->output, map_follow(&map, node->input[1]));

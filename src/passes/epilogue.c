@@ -8,15 +8,15 @@
  * (the slopes of a batch normalization) are there in no time. Parameters of the full shape, and any full operand
  * behind a weight gradient, end the chain: an optimizer's update belongs to its own program, which writes in place. */
 #include "passes/passes.h"
+#include "passes/successor.h"
 
 #include "graph/op.h"
+#include "ops/conv.h"
 #include "ops/elementwise.h"
 #include "ops/epilogue.h"
+#include "ops/matmul.h"
 
 #include <string.h>
-
-/* Operations that take an epilogue. */
-static const char *const hosts[] = {"matmul", "conv2d", "conv2d_backward_data"};
 
 enum { EARLY = -1 }; /* depth of what waits for nothing worth the name */
 
@@ -35,15 +35,8 @@ struct chain {
 /* Does the node take an epilogue, and has none yet? */
 static bool is_host(const struct node *node)
 {
-    const int64_t *program;
-    for (size_t i = 0; node->kind && i < sizeof hosts / sizeof *hosts; i++) {
-        if (!is_kind(node, hosts[i]))
-            continue;
-        if (attr_ints(node, "program", &program) > 0 || node->outputs != 1)
-            return false;
-        return !is_kind(node, "conv2d") || attr_ints(node, "pool", &program) == 0; /* else its result is the pool's */
-    }
-    return false;
+    return node_has(node, OP_HOST) && !epilogue_given(node) && node->outputs == 1 &&
+           !conv_node_pooled(node); /* else its result is the pool's */
 }
 
 static bool operand_fits(const struct chain *c, int32_t v, const struct value_type *type)
@@ -52,7 +45,7 @@ static bool operand_fits(const struct chain *c, int32_t v, const struct value_ty
     if (is_immediate(value))
         return true;
     const struct node *host = graph_node(c->graph, c->host);
-    bool weight_gradient = is_kind(host, "matmul") && attr_int(host, "trans_a");
+    bool weight_gradient = is_weight_gradient(host);
     if ((value->kind == VALUE_PARAMETER || weight_gradient) && type_equal(&value->type, type))
         return false;
     if (value->node >= 0 && c->depth[value->node] >= c->depth[c->host])

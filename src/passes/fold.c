@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constant folding: a node whose inputs are all constants is run now, by the kernel that the plan would use, so the
  * numbers are the same bits. Results much larger than what they come from (a broadcast) stay operations. */
+#include "passes/edit.h"
 #include "passes/passes.h"
 
 #include "base/hash.h"

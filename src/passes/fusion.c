@@ -17,7 +17,13 @@
  * store. An `assign` whose value is made in the group becomes an output that takes over the parameter's storage. Inputs
  * of smaller shapes are taken where program_accepts says so; scalar constants become immediate instructions. Usual
  * size: groups of 5 to 40 nodes; linear in the graph. */
-#include "passes/fusion.h"
+#include "passes/fusion_group.h"
+#include "passes/fusion_lower.h"
+#include "passes/fusion_write.h"
+#include "passes/passes.h"
+
+#include "graph/op.h"
+#include "kernels/program.h"
 
 #include <string.h>
 
@@ -28,20 +34,10 @@ static struct array_desc describe(const struct value *value)
     return desc;
 }
 
-bool is_row_sum(const graphi_graph *graph, const struct node *node)
-{
-    if (!is_kind(node, "sum_to"))
-        return false;
-    const struct value_type *in = &graph_value(graph, node->input[0])->type,
-                            *out = &graph_value(graph, node->output)->type;
-    return in->rank == 2 && in->symbol < 0 && in->dims[0] > 1 && in->dims[1] > 1 && out->rank == 1 &&
-           out->dims[0] == in->dims[1];
-}
-
 static bool fusable(const struct fuser *f, const struct node *node)
 {
     const graphi_graph *graph = f->graph;
-    if (is_kind(node, "assign")) /* a view of the parameter that the same program reads is a copy: layout.c */
+    if (node_is(node, IS_ASSIGN)) /* a view of the parameter that the same program reads is a copy: layout.c */
         return graph_value(graph, node->input[0])->type.dtype == GRAPHI_F32;
     if (is_row_sum(graph, node))
         return true;
@@ -57,57 +53,6 @@ static bool fusable(const struct fuser *f, const struct node *node)
             return false;
     }
     return true;
-}
-
-/* What a node runs over: its result's type, but of a sum its input's. */
-static const struct value_type *domain_of(const struct fuser *f, int32_t id)
-{
-    const struct node *node = graph_node(f->graph, id);
-    return &graph_value(f->graph, is_row_sum(f->graph, node) ? node->input[0] : node->output)->type;
-}
-
-/* May the nodes be in one program, neither reading the other? */
-static bool alike(const struct fuser *f, int32_t one, int32_t two)
-{
-    return f->group[one] >= 0 && f->group[two] >= 0 &&
-           graph_node(f->graph, one)->backward == graph_node(f->graph, two)->backward &&
-           type_equal(domain_of(f, one), domain_of(f, two));
-}
-
-bool fusion_joins(const struct fuser *f, int32_t from, int32_t to)
-{
-    return alike(f, from, to) && !is_row_sum(f->graph, graph_node(f->graph, from));
-}
-
-void fusion_join(struct fuser *f, int32_t into, int32_t from)
-{
-    struct group *a = &f->groups[into], *b = &f->groups[from];
-    for (int32_t id = b->head; id >= 0; id = f->next[id]) {
-        f->group[id] = into;
-        f->depth[id] = a->depth;
-    }
-    f->next[a->tail] = b->head;
-    a->tail = b->tail;
-    a->count += b->count;
-    b->count = 0;
-    b->head = b->tail = -1;
-}
-
-void fusion_move(struct fuser *f, int32_t id, int32_t to)
-{
-    struct group *from = &f->groups[f->group[id]];
-    int32_t before = -1;
-    for (int32_t at = from->head; at != id; at = f->next[at])
-        before = at;
-    *(before >= 0 ? &f->next[before] : &from->head) = f->next[id];
-    from->tail = from->tail == id ? before : from->tail;
-    from->count--;
-    f->group[id] = to;
-    f->depth[id] = f->groups[to].depth;
-    f->next[id] = -1;
-    f->next[f->groups[to].tail] = id;
-    f->groups[to].tail = id;
-    f->groups[to].count++;
 }
 
 static void new_group(struct fuser *f, int32_t id)
@@ -174,11 +119,11 @@ static void join_siblings(struct fuser *f)
         const struct value_type *type = &graph_value(f->graph, (int32_t)v)->type;
         for (int32_t u = f->uses.begin[v]; u < f->uses.begin[v + 1]; u++) {
             int32_t one = f->uses.list[u];
-            if (f->group[one] < 0 || !type_equal(type, domain_of(f, one)))
+            if (f->group[one] < 0 || !type_equal(type, fusion_domain(f, one)))
                 continue;
             for (int32_t w = u + 1; w < f->uses.begin[v + 1] && w < u + MOST_JOINED; w++) {
                 int32_t two = f->uses.list[w];
-                if (f->group[two] != f->group[one] && alike(f, one, two) && f->depth[one] == f->depth[two] &&
+                if (f->group[two] != f->group[one] && fusion_alike(f, one, two) && f->depth[one] == f->depth[two] &&
                     fusion_fits(f, (int32_t[]){f->group[one], f->group[two]}, 2, -1))
                     fusion_join(f, f->group[one], f->group[two]);
             }

@@ -3,7 +3,10 @@
  * then, so groups stay convex. Single nodes first, where that saves memory traffic: a cell of an unrolled network that
  * works on the next one's operands as soon as their common factor is known would write the products, and they are read
  * once. Then whole groups. Linear in the graph, but for values with many readers. */
-#include "passes/fusion.h"
+#include "passes/fusion_lower.h"
+#include "passes/fusion_write.h"
+
+#include "graph/op.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -189,7 +192,7 @@ static int64_t saved_elements(const struct fuser *f, int32_t id, int32_t to)
 
 static void sink(struct fuser *f, const struct followers *after, int32_t id)
 {
-    int32_t to = f->group[id] < 0 || is_kind(graph_node(f->graph, id), "assign") ? -1 : only_reader(f, id);
+    int32_t to = f->group[id] < 0 || node_is(graph_node(f->graph, id), IS_ASSIGN) ? -1 : only_reader(f, id);
     if (to < 0 || saved_elements(f, id, to) <= 0)
         return;
     for (int32_t e = after->first[id]; e >= 0; e = after->link[e])

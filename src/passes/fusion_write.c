@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Groups of fusion as programs: what they read and store, whether that keeps to the limits, and the nodes that run
  * them. Sums over rows are the last outputs. Usual size: 5 to 70 instructions. */
-#include "passes/fusion.h"
+#include "passes/fusion_write.h"
 
 #include "ops/elementwise.h"
 
@@ -17,18 +17,11 @@ struct measure {
 };
 
 /* The inputs that a node reads once it is in a program: an assign reads its value, not the parameter. */
-static int first_input(const struct node *node) { return is_kind(node, "assign") ? 1 : 0; }
+static int first_input(const struct node *node) { return node_is(node, IS_ASSIGN) ? 1 : 0; }
 
 static int instructions(const struct node *node)
 {
-    const int64_t *integers;
-    if (is_kind(node, "assign") || is_kind(node, "sum_to"))
-        return 0;
-    if (is_kind(node, "add_n"))
-        return node->inputs - 1;
-    if (is_kind(node, "program"))
-        return attr_ints(node, "program", &integers) > 1 ? (int)integers[1] : 0;
-    return 1;
+    return node_has(node, OP_ELEMENTWISE) ? elementwise_instructions(node) : 0; /* assignments and sums: none */
 }
 
 static bool measure_inputs(const struct fuser *f, const struct node *node, const int32_t *member, int count,
@@ -164,7 +157,7 @@ static graphi_status write_program(const struct fuser *f, const int32_t *member,
         int16_t argument[PROGRAM_MAX_INPUTS] = {0}, result[PROGRAM_MAX_OUTPUTS];
         for (int k = first_input(node); k < node->inputs; k++)
             argument[k] = get_number(&n, node->input[k]);
-        if (is_kind(node, "assign") || is_row_sum(f->graph, node))
+        if (node_is(node, IS_ASSIGN) || is_row_sum(f->graph, node))
             result[0] = argument[first_input(node)];
         else
             TRY(elementwise_append(node, argument, program, result));

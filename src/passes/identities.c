@@ -7,6 +7,7 @@
  * is, which is their concatenation. One sweep in array order, so chains of any length collapse. A rule gives the
  * value that stands for the node's output, or -1. A copy of a parameter stays where a run gives the parameter new
  * content: who reads the copy may come after that. */
+#include "passes/edit.h"
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -43,7 +44,7 @@ static const struct neutral {
 static int32_t unexpanded(const struct context *c, int32_t value)
 {
     const struct node *node = producer(c, value);
-    const int32_t from = node && is_kind(node, "expand") ? input(c, node, 0) : value;
+    const int32_t from = node && node_is(node, IS_EXPAND) ? input(c, node, 0) : value;
     return graph_value(c->graph, from)->type.rank == 0 && !c->passing.data[from] ? from : value;
 }
 
@@ -75,7 +76,7 @@ static int32_t elementwise_rule(const struct context *c, const struct node *node
 {
     if (!(node->kind->flags & OP_ELEMENTWISE))
         return -1;
-    if (node->kind->program_op == PROGRAM_COPY || (is_kind(node, "add_n") && node->inputs == 1))
+    if (node->kind->program_op == PROGRAM_COPY || (node_has(node, OP_ADDS) && node->inputs == 1))
         return input(c, node, 0);
     if (node->kind->program_op == PROGRAM_NEG) {
         const struct node *inner = producer(c, input(c, node, 0));
@@ -121,13 +122,13 @@ static int32_t number_rule(const struct context *c, const struct node *node)
 /* reshape(reshape(x)) = reshape(x): the outer one asks for its shape outright. */
 static int32_t reshape_rule(const struct context *c, const struct node *node)
 {
-    if (!is_kind(node, "reshape"))
+    if (!node_is(node, IS_RESHAPE))
         return -1;
     int32_t in = input(c, node, 0);
     if (same_type(c->graph, in, node->output))
         return in;
     const struct node *inner = producer(c, in);
-    if (!inner || !is_kind(inner, "reshape"))
+    if (!inner || !node_is(inner, IS_RESHAPE))
         return -1;
     int32_t source = input(c, inner, 0);
     if (same_type(c->graph, source, node->output))
@@ -149,14 +150,14 @@ static void permutation(const struct node *node, int rank, int64_t *perm)
 
 static int32_t transpose_rule(const struct context *c, const struct node *node)
 {
-    if (!is_kind(node, "transpose"))
+    if (!node_is(node, IS_TRANSPOSE))
         return -1;
     int32_t in = input(c, node, 0);
     int rank = graph_value(c->graph, in)->type.rank;
     int64_t perm[GRAPHI_MAX_RANK], inner_perm[GRAPHI_MAX_RANK];
     permutation(node, rank, perm);
     const struct node *inner = producer(c, in);
-    bool chained = inner && is_kind(inner, "transpose");
+    bool chained = inner && node_is(inner, IS_TRANSPOSE);
     if (chained) {
         permutation(inner, rank, inner_perm);
         for (int i = 0; i < rank; i++)
@@ -178,7 +179,7 @@ static bool part_of(const struct context *c, int32_t value, int *axis, int64_t *
 {
     const struct node *node = producer(c, value);
     const int64_t *before, *after;
-    if (!node || !is_kind(node, "pad") || attr_float(node, "value") != 0)
+    if (!node || !node_is(node, IS_PAD) || attr_float(node, "value") != 0)
         return false;
     const int rank = attr_ints(node, "before", &before);
     attr_ints(node, "after", &after);
@@ -199,7 +200,7 @@ static int32_t parts_rule(const struct context *c, const struct node *node)
     int32_t part[MOST_PARTS], sorted[MOST_PARTS];
     int64_t begin[MOST_PARTS], end = 0;
     int axis = -1, count = 0;
-    if ((!is_kind(node, "add") && !is_kind(node, "add_n")) || node->inputs > MOST_PARTS)
+    if (!node_has(node, OP_ADDS) || node->inputs > MOST_PARTS)
         return -1;
     for (int k = 0; k < node->inputs; k++) {
         const int32_t value = input(c, node, k);

@@ -2,6 +2,7 @@
 /* Convolutions of bfloat16 images read them as float32 numbers, which they are: whether a kernel takes bfloat16 depends
  * on shapes, options and instruction set, and whether weights are rounded too is what the plan's precision says. Cannot
  * be switched off; linear in the graph. */
+#include "passes/edit.h"
 #include "passes/passes.h"
 
 #include "graph/op.h"

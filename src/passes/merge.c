@@ -5,9 +5,13 @@
  * ready before anything else; equal concatenations are one, and the packing pass takes those of whole panels apart
  * again, packing the sources in place. */
 #include "passes/partners.h"
+#include "passes/edit.h"
 
 #include "base/hash.h"
 #include "graph/op.h"
+#include "ops/conv.h"
+#include "ops/epilogue.h"
+#include "ops/matmul.h"
 
 #include <string.h>
 
@@ -29,22 +33,21 @@ static bool is_weight(const graphi_graph *graph, int32_t value, int rank)
 /* Number of (input, weight) pairs of a node that may be merged; 0: may not. */
 static int mergeable(const graphi_graph *graph, const struct node *node)
 {
-    const int64_t *list;
-    if (is_kind(node, "conv2d"))
-        return attr_ints(node, "program", &list) <= 0 && attr_ints(node, "pool", &list) == 0 &&
-               attr_int(node, "groups") == 1 && is_weight(graph, node->input[1], 4);
-    if (!is_plain_product(node) || attr_int(node, "trans_a"))
+    if (node_is(node, IS_CONV))
+        return !epilogue_given(node) && !conv_node_pooled(node) && attr_int(node, "groups") == 1 &&
+               is_weight(graph, conv_node_weights(node), 4);
+    if (!is_plain_product(node) || product_trans_a(node))
         return 0;
-    int pairs = (int)attr_int(node, "pairs");
+    int pairs = product_pairs(node);
     for (int p = 0; p < pairs; p++)
-        if (!is_weight(graph, node->input[2 * p + 1], 2))
+        if (!is_weight(graph, product_right(node, p), 2))
             return 0;
     return pairs;
 }
 
 static int weight_axis(const struct node *node)
 {
-    return is_kind(node, "conv2d") ? 3 : attr_int(node, "trans_b") ? 0 : 1;
+    return node_is(node, IS_CONV) ? 3 : product_trans_b(node) ? 0 : 1;
 }
 
 /* Same inputs, attributes, phase, and weights of the same size but for the axis that is joined. */

@@ -5,10 +5,11 @@
  * over the image once more. Slope and offset are small vectors that are made once a step. Rounds otherwise than
  * (x - mean) slope + bias, by no more than x is rounded itself when it lies near its mean. Usual case: the 20 to 100
  * normalizations of a residual network or of Inception in inference. Linear in the graph. */
+#include "passes/edit.h"
 #include "passes/passes.h"
 
 #include "graph/op.h"
-#include "ops/elementwise.h"
+#include "ops/build.h"
 
 static graphi_value rewritten(graphi_graph *graph, const struct node *node)
 {
@@ -27,7 +28,7 @@ graphi_status pass_norm(graphi_graph *graph, const struct pass_options *options)
     const size_t nodes = graph->nodes.count;
     for (size_t i = 0; status == GRAPHI_OK && i < nodes; i++) {
         const struct node node = *graph_node(graph, (int32_t)i); /* building appends nodes */
-        if (!is_kind(&node, "batch_norm_inference"))
+        if (!node_is(&node, IS_GIVEN_NORM))
             continue;
         const int32_t before = (int32_t)graph->nodes.count;
         const graphi_value y = rewritten(graph, &node);

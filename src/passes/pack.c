@@ -5,9 +5,11 @@
  * fewer rows than packing pays for stay as they are. Weights that pass `merge` put side by side are packed side by
  * side, without being concatenated first. Convolutions: pack_conv.c. */
 #include "passes/passes.h"
+#include "passes/successor.h"
 
 #include "graph/op.h"
 #include "kernels/pack.h"
+#include "ops/matmul.h"
 
 #include <string.h>
 
@@ -33,7 +35,7 @@ static const struct node *side_by_side(const graphi_graph *graph, int32_t value,
 {
     int32_t id = graph_value(graph, value)->node;
     const struct node *node = id < 0 ? NULL : graph_node(graph, id);
-    if (!node || !is_kind(node, "concat") || graph_value(graph, value)->type.rank != 2 ||
+    if (!node || !node_is(node, IS_CONCAT) || graph_value(graph, value)->type.rank != 2 ||
         attr_int(node, "axis") != !trans)
         return NULL;
     for (int i = 0; i < node->inputs; i++) {
@@ -48,50 +50,51 @@ static const struct node *side_by_side(const graphi_graph *graph, int32_t value,
 /* Every right operand of the product is a source matrix, or several side by side. */
 static bool packable(const graphi_graph *graph, const struct node *node)
 {
-    if (!is_kind(node, "matmul") || attr_int(node, "packed_b") || attr_int(node, "trans_a"))
+    if (!is_product(node) || product_packed(node) || product_trans_a(node))
         return false;
-    for (int64_t p = 0; p < attr_int(node, "pairs"); p++) {
-        int32_t b = node->input[2 * p + 1];
-        if (!is_source(graph_value(graph, b)) && !side_by_side(graph, b, attr_int(node, "trans_b") != 0))
+    for (int p = 0; p < product_pairs(node); p++) {
+        int32_t b = product_right(node, p);
+        if (!is_source(graph_value(graph, b)) && !side_by_side(graph, b, product_trans_b(node)))
             return false;
     }
     return true;
 }
 
-static size_t form(const struct node *node, int64_t pair)
+static size_t form(const struct node *node, int pair)
 {
-    return (size_t)node->input[2 * pair + 1] * 2 + (attr_int(node, "trans_b") != 0);
+    return (size_t)product_right(node, pair) * 2 + product_trans_b(node);
 }
 
 static void count_rows(const struct packer *p, const struct node *node)
 {
-    const struct value_type *a = &graph_value(p->graph, node->input[0])->type;
-    for (int64_t pair = 0; pair < attr_int(node, "pairs"); pair++)
+    const struct value_type *a = &graph_value(p->graph, product_left(node, 0))->type;
+    for (int pair = 0; pair < product_pairs(node); pair++)
         p->rows[form(node, pair)] += type_count(a) / a->dims[a->rank - 1];
 }
 
 static bool worthwhile(const struct packer *p, const struct node *node)
 {
-    for (int64_t pair = 0; pair < attr_int(node, "pairs"); pair++) {
-        int32_t b = node->input[2 * pair + 1];
-        const struct node *parts = side_by_side(p->graph, b, attr_int(node, "trans_b") != 0);
+    for (int pair = 0; pair < product_pairs(node); pair++) {
+        int32_t b = product_right(node, pair);
+        const struct node *parts = side_by_side(p->graph, b, product_trans_b(node));
         if (graph_value(p->graph, parts ? parts->input[0] : b)->assigned && p->rows[form(node, pair)] < FEWEST_ROWS)
             return false;
     }
     return true;
 }
 
-static graphi_value packed_form(struct packer *p, const struct node *node, int64_t pair)
+static graphi_value packed_form(struct packer *p, const struct node *node, int pair)
 {
     size_t at = form(node, pair);
     if (p->packed[at] != GRAPHI_NONE)
         return p->packed[at];
     graphi_attribute attributes[] = {
-        {.name = "trans", .type = GRAPHI_INT, .i = attr_int(node, "trans_b")},
+        {.name = "trans", .type = GRAPHI_INT, .i = product_trans_b(node)},
         {.name = "dtype", .type = GRAPHI_INT, .i = p->dtype},
     };
-    const struct node *parts = side_by_side(p->graph, node->input[2 * pair + 1], attr_int(node, "trans_b") != 0);
-    const graphi_value *source = parts ? parts->input : &node->input[2 * pair + 1];
+    const graphi_value right = product_right(node, pair);
+    const struct node *parts = side_by_side(p->graph, right, product_trans_b(node));
+    const graphi_value *source = parts ? parts->input : &right;
     int sources = parts ? parts->inputs : 1;
     const struct value *weight = graph_value(p->graph, source[0]);
     struct node like = *node;
@@ -106,10 +109,11 @@ static graphi_status rewrite(struct packer *p, int32_t id, struct value_map *map
 {
     struct successor s;
     TRY(successor_begin(p->graph, id, 0, &s));
-    for (int64_t pair = 0; pair < attr_int(&s.node, "pairs"); pair++)
-        s.input[2 * pair + 1] = packed_form(p, &s.node, pair);
-    successor_attribute(&s, "packed_b")->i = 1;
-    successor_attribute(&s, "trans_b")->i = 0;
+    struct product_operands operands = {.input = s.input};
+    for (int pair = 0; pair < product_pairs(&s.node); pair++)
+        product_pair(&operands, product_left(&s.node, pair), packed_form(p, &s.node, pair));
+    s.attribute[PRODUCT_PACKED].i = 1;
+    s.attribute[PRODUCT_TRANS_B].i = 0;
     return successor_place(p->graph, &s, map);
 }
 

@@ -9,6 +9,7 @@
  * a task: for 3 x 3 x 192 x 384 weights on 32 images of 4 x 4 pixels, where it weighs most, the points are 10.6 MB
  * written for 170 MFLOP, and moving that to a node saves none of it. */
 #include "passes/passes.h"
+#include "passes/successor.h"
 
 #include "base/hash.h"
 #include "base/index.h"
@@ -110,7 +111,7 @@ graphi_status pack_convolutions(graphi_graph *graph, const struct pass_options *
             use->keep = conv_node_form(graph, node, &about, &use->form);
         if (use->keep == CONV_FORM_NONE)
             continue;
-        use->weights = node->input[1];
+        use->weights = conv_node_weights(node);
         enum value_kind kind = graph_value(graph, use->weights)->kind;
         count += kind == VALUE_PARAMETER || kind == VALUE_CONSTANT;
     }

@@ -22,12 +22,16 @@ struct pass {
     const char *name; /* NULL ends the table */
     const char *summary;
     graphi_status (*run)(graphi_graph *graph, const struct pass_options *options);
-    bool always; /* cannot be switched off */
-    bool asked;  /* only with "+name" */
+    enum { PASS_USUAL, PASS_ALWAYS, PASS_REQUEST } when; /* can be switched off; cannot be; only with "+name" */
+    bool again;        /* runs once more at the end: of these the last of the table first */
+    const char *after; /* names of those that must have run, with blanks between them */
 };
 
 /* In the order in which they run. */
 extern const struct pass passes[];
+
+/* Has a table each pass behind those that it must come after? INVALID naming the first that has not. */
+graphi_status passes_check_order(const struct pass *table);
 
 /* One bit a pass: lists are alike where it is the same. */
 uint64_t passes_mask(const char *disable);
@@ -66,57 +70,12 @@ graphi_status pass_reuse(graphi_graph *graph, const struct pass_options *options
 graphi_status pack_convolutions(graphi_graph *graph,
                                 const struct pass_options *options); /* the second half of pass_pack */
 
-/* Replacements of values, identity where nothing was set; grows with the graph. */
-struct value_map {
-    int32_t *to;
-    size_t count, capacity;
-};
-graphi_status map_set(struct value_map *map, const graphi_graph *graph, int32_t value, int32_t to); /* MEMORY */
-int32_t map_follow(const struct value_map *map, int32_t value);
-/* Where all went well, rewires and compacts the graph; frees the map in any case. */
-graphi_status map_end(struct value_map *map, graphi_graph *graph, graphi_status status);
-
-/* Who reads the values that a graph had when it was asked, and which of them are its outputs. */
-struct uses {
-    int32_t *begin, *list; /* as from graph_users */
-    bool *output;
-};
-graphi_status uses_open(const graphi_graph *graph, struct uses *uses); /* MEMORY; to be closed even so */
-void uses_close(struct uses *uses);
-static inline int32_t uses_count(const struct uses *uses, int32_t value)
-{
-    return uses->begin[value + 1] - uses->begin[value];
-}
-/* One reads it, once, and nobody else has it: no output, nothing that is kept in a parameter. */
-bool uses_once(const struct uses *uses, const graphi_graph *graph, int32_t value);
-
 /* Where pass_cse looks for a node like this one. Attributes count: the slices of one value differ in nothing else, and
  * at one place in the table each would be held against all before it. */
+struct value_map; /* passes/edit.h */
 uint64_t cse_hash(const struct value_map *map, const struct node *node);
 
-bool is_immediate(const struct value *value); /* a scalar constant, which becomes an instruction of a program */
-/* Is the value a float32 constant whose elements all equal `number`? */
-bool constant_is(const graphi_graph *graph, int32_t value, float number);
-/* Nodes from `first` on stand in for `node`: its place, scope and phase. */
-void adopt(graphi_graph *graph, int32_t first, const struct node *node);
-bool is_kind(const struct node *node, const char *kind);
 /* Products of so many rows at most may be put together by pass_batch, which says in what order their pairs are. */
 enum { BATCH_MOST_ROWS = 24 };
-/* A matrix product as the user or autodiff writes it: of no packed weight, without a base or a program. */
-bool is_plain_product(const struct node *node);
-bool same_type(const graphi_graph *graph, int32_t a, int32_t b); /* of two values */
-
-/* A node made again with other inputs or attributes, of inputs `extra` more (successor.c). Between begin and place they
- * may be changed; place appends it, lets `map` lead from the old outputs to the new ones, and frees. */
-struct successor {
-    int32_t id;       /* of the old node */
-    struct node node; /* the old one */
-    graphi_value *input;
-    graphi_attribute *attribute;
-};
-graphi_status successor_begin(const graphi_graph *graph, int32_t id, int extra, struct successor *out);
-graphi_attribute *successor_attribute(struct successor *successor,
-                                      const char *name); /* one that the kind has; else NULL */
-graphi_status successor_place(graphi_graph *graph, struct successor *successor, struct value_map *map);
 
 #endif

@@ -9,9 +9,11 @@
  * So an image is written once forward and once backward, and read twice less each way. Without gradients the relu stays
  * where it is, in the epilogue of the convolution before it. Usual case: PathNet's 18 modules, 2 x 2 windows. Linear in
  * the graph. */
+#include "passes/edit.h"
 #include "passes/passes.h"
 
 #include "graph/op.h"
+#include "kernels/program.h"
 
 struct pools {
     graphi_graph *graph;
@@ -45,8 +47,8 @@ static int readers(const struct pools *p, int32_t value)
 static bool take(const struct pools *p, int32_t id, int32_t r, struct module *m)
 {
     const struct node *node = graph_node(p->graph, id);
-    int32_t *role = is_kind(node, "max_pool") ? &m->pool : &m->pass;
-    if (*role >= 0 || !node->kind || node->input[0] != r || (role == &m->pass && !is_kind(node, "select")))
+    int32_t *role = node_is(node, IS_MAX_POOL) ? &m->pool : &m->pass;
+    if (*role >= 0 || !node->kind || node->input[0] != r || (role == &m->pass && !node_computes(node, PROGRAM_SELECT)))
         return false;
     *role = id;
     return true;
@@ -63,14 +65,14 @@ static bool matches(const struct pools *p, struct module *m)
         graph_value(p->graph, pass->input[2])->type.rank) /* of the image's shape: none for what is pooled */
         return false;
     const struct node *give = graph_node(p->graph, m->give);
-    return is_kind(give, "max_pool_grad") && give->input[0] == places && readers(p, give->output) == 1 &&
+    return node_is(give, IS_MAX_POOL_GRADIENT) && give->input[0] == places && readers(p, give->output) == 1 &&
            attributes_equal(graph_node(p->graph, m->pool), give);
 }
 
 static bool find_module(const struct pools *p, int32_t relu, struct module *m)
 {
     const struct node *node = graph_node(p->graph, relu);
-    if (!is_kind(node, "relu") || readers(p, node->output) < 1)
+    if (!node_computes(node, PROGRAM_RELU) || readers(p, node->output) < 1)
         return false;
     *m = (struct module){relu, -1, -1, -1};
     for (int32_t u = p->uses.begin[node->output]; u < p->uses.begin[node->output + 1]; u++)
@@ -114,7 +116,7 @@ static graphi_status sum_before(struct pools *p, int32_t id)
     const struct node sum = *graph_node(p->graph, id);
     const struct node *give = producer(p, map_follow(&p->map, sum.input[0]));
     const struct value_type *type = &graph_value(p->graph, sum.output)->type;
-    if (!give || !is_kind(give, "max_pool_grad") || type->rank != 1 ||
+    if (!give || !node_is(give, IS_MAX_POOL_GRADIENT) || type->rank != 1 ||
         graph_value(p->graph, sum.output)->assigns >= 0 ||
         type->dims[0] != graph_value(p->graph, give->output)->type.dims[3])
         return GRAPHI_OK;
@@ -133,7 +135,7 @@ graphi_status pass_pool(graphi_graph *graph, const struct pass_options *options)
             continue;
         if (find_module(&p, id, &m))
             status = turn_around(&p, &m);
-        else if (is_kind(graph_node(graph, id), "sum_to"))
+        else if (node_is(graph_node(graph, id), IS_SUM_TO))
             status = sum_before(&p, id);
     }
     uses_close(&p.uses);

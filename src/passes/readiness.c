@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/readiness.h"
+#include "passes/edit.h"
 
 #include "base/memory.h"
 #include "base/status.h"
@@ -14,7 +15,7 @@ static const double LEAST_GAIN = 0.25, LEAST_WORK = 4e6;
 
 static bool is_sum(const graphi_graph *graph, const struct node *node)
 {
-    return is_plain_product(node) && !node->afters && attr_int(node, "pairs") > 1 &&
+    return is_plain_product(node) && !node->afters && product_pairs(node) > 1 &&
            graph_value(graph, node->output)->type.rank == 2;
 }
 
@@ -35,10 +36,10 @@ static double work_of(const graphi_graph *graph, const struct node *node, int32_
 static void read_sum(const graphi_graph *graph, const double *ready, const struct node *node, bool sort,
                      struct sum *sum)
 {
-    sum->pairs = (int)attr_int(node, "pairs");
+    sum->pairs = product_pairs(node);
     sum->moved = false;
     for (int i = 0; i < sum->pairs; i++) {
-        struct pair pair = {.a = node->input[2 * i], .b = node->input[2 * i + 1]};
+        struct pair pair = {.a = product_left(node, i), .b = product_right(node, i)};
         pair.work = work_of(graph, node, pair.a);
         pair.ready = fmax(ready_at(graph, ready, pair.a), ready_at(graph, ready, pair.b));
         int at = i;
@@ -91,9 +92,9 @@ graphi_status each_sum(graphi_graph *graph, bool (*sorts)(const graphi_graph *gr
             read_sum(graph, ready, node, sorts && sorts(graph, node), sum);
             const int cut = best_cut(sum, &ready[id]);
             status = visit(graph, id, sum, cut, &map);
-        } else if (is_kind(node, "matmul")) {
-            for (int i = 0; i < attr_int(node, "pairs"); i++)
-                ready[id] += work_of(graph, node, node->input[2 * i]);
+        } else if (is_product(node)) {
+            for (int i = 0; i < product_pairs(node); i++)
+                ready[id] += work_of(graph, node, product_left(node, i));
         }
     }
     mem_free(ready);

@@ -5,9 +5,11 @@
 #ifndef PASSES_READINESS_H
 #define PASSES_READINESS_H
 
+#include "passes/edit.h"
 #include "passes/passes.h"
 
 #include "kernels/gemm.h"
+#include "ops/matmul.h"
 
 /* The pairs of a product, in the order in which they are summed. */
 struct sum {
@@ -29,7 +31,5 @@ typedef graphi_status (*sum_visitor)(graphi_graph *graph, int32_t id, const stru
  * `sorts` says so (NULL: nowhere). */
 graphi_status each_sum(graphi_graph *graph, bool (*sorts)(const graphi_graph *graph, const struct node *node),
                        sum_visitor visit);
-
-static inline bool is_weight_gradient(const struct node *node) { return attr_int(node, "trans_a") != 0; }
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pairs of a sum of products are put in the order in which their operands are there, so that pass_stages can begin
- * with the first while the last are being made. It comes before pass_batch, which says in what order the pairs of
- * products of few rows are, and looks at the graph alone: plans for few and for many cores have the same bits. */
+ * with the first while the last are being made. Pairs of products of few rows have the order of pass_batch. The graph
+ * alone decides: plans for few and for many cores have the same bits. */
 #include "passes/readiness.h"
+#include "passes/successor.h"
 
 #include "graph/op.h"
 
@@ -20,10 +21,9 @@ static graphi_status put_in_order(graphi_graph *graph, int32_t id, const struct 
     if (!sum->moved)
         return GRAPHI_OK;
     TRY(successor_begin(graph, id, 0, &sorted));
-    for (int i = 0; i < sum->pairs; i++) {
-        sorted.input[2 * i] = sum->pair[i].a;
-        sorted.input[2 * i + 1] = sum->pair[i].b;
-    }
+    struct product_operands operands = {.input = sorted.input};
+    for (int i = 0; i < sum->pairs; i++)
+        product_pair(&operands, sum->pair[i].a, sum->pair[i].b);
     return successor_place(graph, &sorted, map);
 }
 

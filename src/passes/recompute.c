@@ -5,12 +5,13 @@
  *   - it follows by element-wise operations from small values alone (parameters of one row, a time a sample), or
  *   - from these and one array that the backward pass reads anyway, and only the operations around it read it in the
  * forward pass: they are one program there, in which it is no array. From several more would be read than is saved.
- * PhasedLSTM's gates are six arrays a cell; tanh of the state, one of LSTM's seven, follows from the state. Runs before
- * fusion, which then takes the copies in.
+ * PhasedLSTM's gates are six arrays a cell; tanh of the state, one of LSTM's seven, follows from the state. Fusion
+ * takes the copies in.
  *
  * A forward node has one copy at most, so the work at most doubles. Readers of parameters come to be in the backward
  * pass: the edges that hold updates back are made anew at the end. Linear in the graph, and without recursion: a chain
  * of element-wise operations may be as long as the graph. */
+#include "passes/edit.h"
 #include "passes/passes.h"
 
 #include "graph/op.h"

@@ -2,8 +2,9 @@
 /* Rounding as a node: with bfloat16 multiplicands direct convolutions round their images first. Where several do so
  * with the same ones, forward or backward, a `cast` does it once: an inception module's input is read by three
  * convolutions forward and three weight gradients, and a gradient by two. The values are the ones that the kernels
- * would have made, so no bit of a result changes. Last of the passes: which algorithm reads what is then settled.
- * Linear in the graph; GoogLeNet training has 50 such images or so. */
+ * would have made, so no bit of a result changes. Which algorithm reads what is settled by then. Linear in the graph;
+ * GoogLeNet training has 50 such images or so. */
+#include "passes/edit.h"
 #include "passes/passes.h"
 
 #include "graph/op.h"

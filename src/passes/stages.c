@@ -11,6 +11,7 @@
  * Few cores have no time to spare beside the recurrence, and one sum writes its result once: for these nothing is cut.
  * Every element is summed in the order of the pairs in either case, so plans have the same bits whatever the cores. */
 #include "passes/readiness.h"
+#include "passes/edit.h"
 
 #include "graph/op.h"
 
@@ -59,18 +60,10 @@ static graphi_value stage(graphi_graph *graph, const struct node *node, const st
                           graphi_value base)
 {
     graphi_value input[2 * GEMM_MAX_PAIRS + 1];
-    int count = 0;
-    for (int i = begin; i < end; i++) {
-        input[count++] = sum->pair[i].a;
-        input[count++] = sum->pair[i].b;
-    }
-    input[count] = base;
-    const graphi_attribute attributes[] = {
-        {.name = "pairs", .type = GRAPHI_INT, .i = end - begin},
-        {.name = "base", .type = GRAPHI_INT, .i = base != GRAPHI_NONE},
-        {.name = "trans_a", .type = GRAPHI_INT, .i = attr_int(node, "trans_a")},
-        {.name = "trans_b", .type = GRAPHI_INT, .i = attr_int(node, "trans_b")}};
-    return graphi_op(graph, "matmul", count + (base != GRAPHI_NONE), input, 4, attributes);
+    struct product_operands operands = {.input = input, .base = base};
+    for (int i = begin; i < end; i++)
+        product_pair(&operands, sum->pair[i].a, sum->pair[i].b);
+    return product_append(graph, &operands, product_trans_a(node), product_trans_b(node));
 }
 
 /* Each stage stands behind the last of its operands that nodes make, or where the product stood. */

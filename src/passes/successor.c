@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node made again with some inputs or attributes changed, in the place of the old one: appended as all nodes are,
  * so that the rules of its kind check it and give its outputs their types. Usual number: a hundred a graph. */
-#include "passes/passes.h"
+#include "passes/successor.h"
 
 #include "base/memory.h"
 #include "graph/op.h"

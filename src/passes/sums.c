@@ -11,10 +11,12 @@
  * A product that reads what a parameter had before its update goes before the update, one that reads what it has then
  * behind it: they cannot be one. The node made of the terms takes the place of the last of them, so no node that waits
  * for one of them may stand before it. */
+#include "passes/edit.h"
 #include "passes/passes.h"
 
 #include "graph/op.h"
 #include "kernels/gemm.h"
+#include "ops/matmul.h"
 
 #include <string.h>
 
@@ -28,7 +30,7 @@ struct summer {
     ARRAY(int32_t) terms, inner; /* leaves (values) and inner nodes of the tree at hand */
 };
 
-static bool is_sum(const struct node *node) { return is_kind(node, "add") || is_kind(node, "add_n"); }
+static bool is_sum(const struct node *node) { return node_has(node, OP_ADDS); }
 
 static bool single_use(const struct summer *s, int32_t value) { return uses_once(&s->uses, s->graph, value); }
 
@@ -36,7 +38,7 @@ static bool single_use(const struct summer *s, int32_t value) { return uses_once
  * is made. */
 static bool is_column_sum(const struct summer *s, const struct node *node)
 {
-    if (!s->columns || !is_kind(node, "sum_to") || !s->kept[node->input[0]])
+    if (!s->columns || !node_is(node, IS_SUM_TO) || !s->kept[node->input[0]])
         return false;
     const struct value_type *in = &graph_value(s->graph, node->input[0])->type,
                             *out = &graph_value(s->graph, node->output)->type;
@@ -44,9 +46,10 @@ static bool is_column_sum(const struct summer *s, const struct node *node)
            out->dims[out->rank - 1] == in->dims[1];
 }
 
-static int pairs_of(const struct node *node) { return is_kind(node, "matmul") ? (int)attr_int(node, "pairs") : 1; }
+/* Of a term: a product, or a sum over rows. */
+static int pairs_of(const struct node *node) { return is_product(node) ? product_pairs(node) : 1; }
 
-static int64_t trans_b_of(const struct node *node) { return is_kind(node, "matmul") ? attr_int(node, "trans_b") : 0; }
+static bool trans_b_of(const struct node *node) { return is_product(node) && product_trans_b(node); }
 
 /* The producer of `value` when it is a product that may become pairs of the sum `root`; NULL otherwise. */
 static const struct node *product(const struct summer *s, int32_t value, const struct node *root)
@@ -59,8 +62,9 @@ static const struct node *product(const struct summer *s, int32_t value, const s
         return node;
     if (!is_plain_product(node))
         return NULL;
-    int a = graph_value(s->graph, node->input[0])->type.rank, b = graph_value(s->graph, node->input[1])->type.rank;
-    bool transposed = attr_int(node, "trans_a") != 0;
+    int a = graph_value(s->graph, product_left(node, 0))->type.rank,
+        b = graph_value(s->graph, product_right(node, 0))->type.rank;
+    bool transposed = product_trans_a(node);
     return transposed == s->weights && b == 2 && (!transposed || a == 2) ? node : NULL;
 }
 
@@ -103,19 +107,19 @@ static graphi_value ones(graphi_graph *graph, int64_t rows)
     return value;
 }
 
-/* The operands of a term's pairs; gives how many. `column` is the ones used last. */
-static int operands(struct summer *s, const struct node *node, graphi_value *column, graphi_value *input)
+/* Adds a term's pairs. `column` is the ones used last. */
+static void take_pairs(struct summer *s, const struct node *node, graphi_value *column, struct product_operands *to)
 {
-    if (is_kind(node, "matmul")) {
-        memcpy(input, node->input, sizeof *input * (size_t)node->inputs);
-        return node->inputs;
+    if (is_product(node)) {
+        for (int i = 0; i < product_pairs(node); i++)
+            product_pair(to, product_left(node, i), product_right(node, i));
+        return;
     }
-    input[1] = node->input[0];
-    int64_t rows = graph_value(s->graph, input[1])->type.dims[0];
+    const graphi_value matrix = node->input[0];
+    int64_t rows = graph_value(s->graph, matrix)->type.dims[0];
     if (*column == GRAPHI_NONE || graph_value(s->graph, *column)->type.dims[0] != rows)
         *column = ones(s->graph, rows);
-    input[0] = *column;
-    return 2;
+    product_pair(to, *column, matrix);
 }
 
 /* The product has the type of the sum but where it was one over rows: a row then. */
@@ -135,19 +139,18 @@ static graphi_status build(struct summer *s, const struct node *root, const bool
     graphi_value *input = mem_zalloc_array((size_t)pairs * 2 + s->terms.count + 1, sizeof *input);
     if (!input)
         return fail_memory("sums", (size_t)pairs * 2 * sizeof *input);
-    graphi_attribute attributes[3] = {{.name = "pairs", .type = GRAPHI_INT, .i = pairs}};
-    int count = 0;
+    struct product_operands operands = {.input = input, .base = GRAPHI_NONE};
     graphi_value column = GRAPHI_NONE;
-    attributes[1] = (graphi_attribute){.name = "trans_a", .type = GRAPHI_INT, .i = s->weights};
+    bool trans_b = false;
     for (size_t t = 0; t < s->terms.count; t++) {
         if (!chosen[t])
             continue;
         const struct node *node = graph_node(s->graph, graph_value(s->graph, s->terms.data[t])->node);
-        attributes[2] = (graphi_attribute){.name = "trans_b", .type = GRAPHI_INT, .i = trans_b_of(node)};
-        count += operands(s, node, &column, input + count);
+        trans_b = trans_b_of(node);
+        take_pairs(s, node, &column, &operands);
     }
     int32_t first = (int32_t)s->graph->nodes.count;
-    graphi_value value = graphi_op(s->graph, "matmul", count, input, 3, attributes);
+    graphi_value value = product_append(s->graph, &operands, s->weights, trans_b);
     value = as_result(s->graph, value, root->output);
     for (size_t t = 0; t < s->terms.count; t++)
         if (!chosen[t])
@@ -191,7 +194,7 @@ static graphi_status rewrite(struct summer *s, int32_t id, struct value_map *map
         return fail_memory("sums", s->terms.count);
     int products = 0, pairs = 0;
     int32_t waiting = first_waiting(s), last = -1;
-    int64_t trans_b = -1;
+    int trans_b = -1;
     for (size_t t = 0; t < s->terms.count && waiting >= 0; t++) {
         const struct node *node = product(s, s->terms.data[t], &root);
         int32_t term = graph_value(s->graph, s->terms.data[t])->node;
@@ -214,9 +217,8 @@ static void mark_kept(const graphi_graph *graph, bool *kept)
 {
     for (size_t i = 0; i < graph->nodes.count; i++) {
         const struct node *node = graph_node(graph, (int32_t)i);
-        bool weight_gradient = is_kind(node, "matmul") && attr_int(node, "trans_a");
-        for (int k = 1; weight_gradient && k < 2 * attr_int(node, "pairs"); k += 2)
-            kept[node->input[k]] = true;
+        for (int p = 0; is_weight_gradient(node) && p < product_pairs(node); p++)
+            kept[product_right(node, p)] = true;
     }
 }
 

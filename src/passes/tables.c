@@ -2,6 +2,7 @@
 /* A table of embeddings that every step of time looks into has a gradient a step, each as large as the table, and
  * their sum reads them all: a third of the time of a language model of 650 units over 35 steps with 10,000 words and a
  * batch of 8. One gradient of all ids and all steps' rows is cleared once. It sums by id in the order of the terms. */
+#include "passes/edit.h"
 #include "passes/passes.h"
 
 #include "graph/op.h"
@@ -32,7 +33,7 @@ static const struct node *lookup_gradient(const struct tables *t, const struct n
 {
     const struct value *v = graph_value(t->graph, value);
     const struct node *node = v->node < 0 ? NULL : graph_node(t->graph, v->node);
-    bool fits = node && is_kind(node, "embedding_grad") && node->backward == sum->backward &&
+    bool fits = node && node_is(node, IS_LOOKUP_GRADIENT) && node->backward == sum->backward &&
                 type_equal(&v->type, &graph_value(t->graph, sum->output)->type);
     return fits && uses_once(&t->uses, t->graph, value) && !t->ordered[v->node] ? node : NULL;
 }
@@ -108,7 +109,7 @@ static graphi_status run(struct tables *t)
     mark_ordered(t->graph, t->ordered);
     for (int32_t id = 0; id < nodes; id++) {
         const struct node *node = graph_node(t->graph, id);
-        if (is_kind(node, "add_n") || is_kind(node, "add"))
+        if (node_has(node, OP_ADDS))
             TRY(rewrite(t, id));
     }
     return GRAPHI_OK;

@@ -134,7 +134,7 @@ static bool elidable(const struct layout *l, int32_t id)
 {
     const struct compiled *c = l->compiled;
     const struct node *node = graph_node(c->graph, id);
-    if (l->no_elision || strcmp(node->kind->name, "assign") != 0)
+    if (l->no_elision || !node_is(node, IS_ASSIGN))
         return false;
     int32_t x = node->input[1], producer = graph_value(c->graph, x)->node;
     if (producer < 0 || c->place[x].buffer >= 0 || l->dense[x])
