@@ -40,13 +40,14 @@ cmake -S . -B build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="${GRAPHI_TEST
 ./build/train_graphi || fail "graphi::graphi: the loss did not fall"
 ./build/train_static || fail "graphi::static: the loss did not fall"
 
-# What the pages show compiles, and the whole program of them runs.
+# The whole programs of the pages compile, run, and find what they check.
 block() { sed -n '/^```c$/,/^```$/p' "$1" | sed '/^```/d'; }
-{ echo '#include <graphi/graphi.h>'; echo 'int main(void) {'; block "$source/README.md"; echo 'return 0; }'; } >readme.c
+block "$source/README.md" >readme.c
 block "$source/docs/c-api.md" >page.c
 for page in readme page; do
     ${CC:-cc} -Werror ${GRAPHI_TEST_FLAGS:-} $page.c -o $page $(pkg-config --cflags --libs graphi) || fail "$page.c: found no program"
 done
+LD_LIBRARY_PATH=$library ./readme >"$folder/log" || fail "README.md: found a program whose loss does not fall"
 LD_LIBRARY_PATH=$library ./page >"$folder/log" || fail "docs/c-api.md: found a program that fails"
 
 # The examples keep what their comments promise.

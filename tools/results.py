@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 HEADS = ["what", "engine", "ms (median)", "ratio [quartiles]", "GFLOP/s", "GB/s", "of limit", "first ms", "peak MB",
          "kernels × no interference × scheduling", "predicted ms", "error", "accuracy", "R²", "gap", ""]
 INTRODUCTION = """# Results
-What was measured, and the command that measures it. [measured.md]({docs}measured.md) sums it up by question, [reasons.md]({results}reasons.md) tells
+What was measured, and the command that measures it. [measured.md]({results}measured.md) sums it up by question, [reasons.md]({results}reasons.md) tells
 why goals are missed, [benchmarks.md]({docs}benchmarks.md) what each experiment is.
 
 - Each page is made by `python3 tools/results.py` from the JSON file of its name, which its command wrote (`--out docs/results{of}` or `--json`).
