@@ -451,7 +451,7 @@ MEASURED = {
 }
 TABLES = {
     "docs/results/measured.md": MEASURED,
-    "docs/simulator.md": {"The search of the malleable policy": lambda: [100 * row["above_bound"] for row in stored("search")["rows"]]},
+    "docs/results/simulated.md": {"The search of the malleable policy": lambda: [100 * row["above_bound"] for row in stored("search")["rows"]]},
     "docs/results/reasons.md": {"Kernels bound by memory": kernels_behind},
 }
 # A page, what stands around the numbers of a sentence (a blank is also the end of a line), and the numbers in it.
@@ -462,7 +462,7 @@ SENTENCES = tuple((page, sentence.replace(" ", r"\s+"), numbers) for page, sente
      compiled_of_zen3),
     ("docs/policies.md", r"on both of two cores \(\S+\) that took(.*?) at large", sharing_driver),
     ("docs/policies.md", r"twice as many executors there take(.*?), small\.", backward_executors),
-    ("docs/simulator.md", r"are equal on(.*?)networks", inert_strategy_4),
+    ("docs/results/simulated.md", r"are equal on(.*?)networks", inert_strategy_4),
     ("docs/results/reasons.md", r"At large size LSTM loses(.*?)[.]\n", waiting_large),
     ("docs/results/reasons.md", r"what the other one runs:(.*?)- 0\.8 of", waiting_joined),
     ("docs/results/measured.md", r"The interval of the mean is(.*?)\n", malleable_spread),

@@ -15,7 +15,8 @@ HEADS = ["what", "engine", "ms (median)", "ratio [quartiles]", "GFLOP/s", "GB/s"
          "kernels × no interference × scheduling", "predicted ms", "error", "accuracy", "R²", "gap", ""]
 INTRODUCTION = """# Results
 What was measured, and the command that measures it. [measured.md]({results}measured.md) sums it up by question, [reasons.md]({results}reasons.md) tells
-why goals are missed, [benchmarks.md]({docs}benchmarks.md) what each experiment is.
+why goals are missed, [simulated.md]({results}simulated.md) how simulations compare with the papers, [benchmarks.md]({docs}benchmarks.md) what each
+experiment is.
 
 - Each page is made by `python3 tools/results.py` from the JSON file of its name, which its command wrote (`--out docs/results{of}` or `--json`).
 - The machine is shared: times are medians of alternating runs, ratios have quartiles.
