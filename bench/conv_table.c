@@ -20,6 +20,8 @@
 #include "base/memory.h"
 #include "graphi/machine.h"
 #include "kernels/conv.h"
+#include "kernels/conv_choice.h"
+#include "kernels/conv_shape.h"
 #include "tool/result.h"
 
 struct class {

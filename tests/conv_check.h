@@ -15,6 +15,9 @@
 #include "base/memory.h"
 #include "guarded.h"
 #include "kernels/conv.h"
+#include "kernels/conv_choice.h"
+#include "kernels/conv_pack.h"
+#include "kernels/conv_shape.h"
 #include "kernels/pack.h"
 
 struct problem {

@@ -15,7 +15,8 @@
 #include "conv_shapes.h"
 #include "guarded.h"
 #include "kernels/add_n.h"
-#include "kernels/conv_internal.h"
+#include "kernels/conv_kernel.h"
+#include "kernels/conv_shape.h"
 #include "kernels/norm.h"
 #include "kernels/program.h"
 #include "kernels/shares.h"
@@ -44,7 +45,7 @@ static double images_behind(const struct conv_spec *spec, int64_t parts, int64_t
     int64_t begin, end;
     if (spec->algorithm != CONV_DIRECT || word >= parts * count)
         return 1;
-    const int64_t pixels = conv_weights_flat_takes(spec) ? spec->shape.oh * spec->shape.ow : 1;
+    const int64_t pixels = conv_weights_flat.takes(spec, isa_detect()) ? spec->shape.oh * spec->shape.ow : 1;
     split_range(spec->shape.n * pixels, (int)parts, (int)(word / count), &begin, &end);
     return (double)(end - begin) / (double)pixels;
 }

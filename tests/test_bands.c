@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions that pool their results: the same bits as the two kernels one after the other, and the pass that makes
  * them. */
-#include "kernels/conv_internal.h"
+#include "kernels/conv_choice.h"
+#include "kernels/conv_shape.h"
 #include "kernels/pack.h"
 #include "machine/machine.h"
 #include "ops/pool.h"

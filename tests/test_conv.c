@@ -16,7 +16,9 @@
 #include "conv_check.h"
 #include "conv_shapes.h"
 #include "guarded.h"
-#include "kernels/conv_internal.h"
+#include "kernels/conv_choice.h"
+#include "kernels/conv_pack.h"
+#include "kernels/conv_shape.h"
 #include "kernels/pack.h"
 
 /* The windows that networks use, on small images: each has a form of its own (1 x 1, strided, large, few channels,

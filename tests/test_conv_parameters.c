@@ -9,6 +9,9 @@
 
 #include "conv_shapes.h"
 #include "kernels/conv.h"
+#include "kernels/conv_choice.h"
+#include "kernels/conv_pack.h"
+#include "kernels/conv_shape.h"
 
 /* Leaves `byte` on all of the stack that the next call has. */
 static __attribute__((noinline)) void dirty_stack(int byte)

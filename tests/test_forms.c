@@ -4,7 +4,9 @@
 #include "engine/compile/plan.h"
 #include "engine/run/state.h"
 #include "kernels/conv.h"
+#include "kernels/conv_pack.h"
 #include "kernels/gemm.h"
+#include "kernels/pack.h"
 #include "reference.h"
 
 #include <setjmp.h>

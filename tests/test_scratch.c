@@ -13,7 +13,8 @@
 #include "conv_shapes.h"
 #include "fixture.h"
 #include "guarded.h"
-#include "kernels/conv_internal.h"
+#include "kernels/conv_choice.h"
+#include "kernels/conv_shape.h"
 #include "kernels/gemm.h"
 #include "kernels/shares.h"
 

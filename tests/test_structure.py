@@ -50,11 +50,6 @@ KNOWN_CIRCLES = {
         "engine/choose/allot engine/choose/allot_insert engine/choose/allot_uniform engine/choose/allot_walk engine/choose/change"
         " engine/choose/setting engine/choose/simulate engine/compile/compile engine/run/execute engine/run/run engine/run/trace"
         " engine/tune/rounding engine/tune/trial",
-        "kernels/conv kernels/conv_choice kernels/conv_depthwise kernels/conv_few kernels/conv_gather kernels/conv_pack"
-        " kernels/conv_pooled kernels/conv_weights kernels/conv_weights_flat kernels/conv_weights_pairs kernels/conv_winograd"
-        " kernels/conv_winograd_weights",
-        "kernels/program_bind kernels/program_sums",
-        "models/model models/ptb",
         "schedule/backend_simulated schedule/simulated_join schedule/simulated_static schedule/simulated_steps"
         " schedule/static_list schedule/static_order",
         "schedule/driver_naive schedule/interference schedule/policy schedule/policy_asymmetric schedule/policy_fixed"
@@ -66,7 +61,6 @@ KNOWN_CIRCLES = {
         "cli/checkpoint cli/form cli/resume",
         "engine/cost/origin engine/cost/traffic",
         "engine/tune/rounding engine/tune/tune",
-        "kernels/gemm kernels/gemm_batch kernels/micro kernels/pack",
         "schedule/policy schedule/schedule schedule/scheduler schedule/setting_canonical schedule/widths",
         "tool/curves tool/described tool/job tool/plan tool/profile_words",
         "tool/option_table tool/option_value tool/options",

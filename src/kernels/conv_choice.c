@@ -3,10 +3,14 @@
  * time, the shapes of the networks and a grid around them, and wrote conv_table.inc. A shape takes the class nearest to
  * it, in the logarithms of channels, pixels and image side; of that class the fastest algorithm whose error is within
  * the budget. Plan time only; a hundred classes or so. */
+#include "kernels/conv_choice.h"
+
 #include <limits.h>
 #include <math.h>
 
-#include "kernels/conv_internal.h"
+#include "kernels/conv_kernel.h"
+#include "kernels/conv_pack.h"
+#include "kernels/conv_shape.h"
 
 struct class {
     uint8_t direction, window;
@@ -119,7 +123,7 @@ static int percent_of(const struct conv_spec *spec, const struct class *class, e
 enum conv_algorithm conv_choose(const struct conv_spec *spec, enum isa isa)
 {
     enum conv_algorithm best = CONV_DIRECT;
-    if (isa == ISA_PLAIN || !conv_possible(spec, CONV_WINOGRAD) || conv_few_takes(spec, isa))
+    if (isa == ISA_PLAIN || !conv_possible(spec, CONV_WINOGRAD) || conv_few.takes(spec, isa))
         return best;
     const struct class *class = nearest(spec);
     int percent = INT_MAX;

@@ -12,7 +12,8 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "kernels/conv_internal.h"
+#include "kernels/conv_kernel.h"
+#include "kernels/conv_shape.h"
 #include "kernels/depthwise.h"
 #include "kernels/epilogue.h"
 #include "kernels/reduce_isa.h"
@@ -47,7 +48,7 @@ struct depthwise {
     struct conv_run run[];           /* rows, then columns */
 };
 
-bool conv_depthwise_takes(const struct conv_spec *spec)
+static bool takes(const struct conv_spec *spec, enum isa isa)
 {
     const struct conv_shape *s = &spec->shape;
     return s->groups > 1 && s->groups == s->c && s->c == s->k && s->kh * s->kw <= DEPTHWISE_TAPS;
@@ -281,14 +282,12 @@ static void describe(struct depthwise *g, enum conv_direction direction, size_t 
     }
 }
 
-graphi_status conv_depthwise_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
+static graphi_status bind_kernel(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
 {
     bool backward = spec->direction == CONV_BACKWARD_DATA;
     struct conv_axis y = conv_axis_y(&spec->shape, backward), x = conv_axis_x(&spec->shape, backward);
     int64_t y_runs = conv_runs(&y, NULL), x_runs = conv_runs(&x, NULL);
     size_t bytes = sizeof(struct depthwise) + (size_t)(y_runs + x_runs) * sizeof(struct conv_run);
-    if (spec->direction == CONV_BACKWARD_WEIGHTS && spec->epilogue.program)
-        return fail(GRAPHI_UNSUPPORTED, "conv", "found an epilogue on a weight gradient, expected none");
     struct depthwise *g = mem_zalloc(bytes);
     if (!g)
         return fail_memory("conv", bytes);
@@ -316,3 +315,5 @@ graphi_status conv_depthwise_bind(const struct conv_spec *spec, enum isa isa, st
     describe(g, spec->direction, bytes, kernel);
     return GRAPHI_OK;
 }
+
+const struct conv_kernel conv_depthwise = {.takes = takes, .bind = bind_kernel};

@@ -15,7 +15,8 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "kernels/conv_internal.h"
+#include "kernels/conv_kernel.h"
+#include "kernels/conv_shape.h"
 #include "kernels/epilogue.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
@@ -77,7 +78,7 @@ static int64_t lines_wanted(const struct conv_axis *axis, int64_t lines)
     return least((lines - 1 + reach) / lines_each(axis) + 1, axis->source);
 }
 
-bool conv_few_takes(const struct conv_spec *spec, enum isa isa)
+static bool takes(const struct conv_spec *spec, enum isa isa)
 {
     const struct conv_shape *s = &spec->shape;
     const bool backward = spec->direction == CONV_BACKWARD_DATA;
@@ -340,7 +341,7 @@ static void describe(const struct few *g, struct kernel *kernel, size_t bytes)
     kernel->bytes = conv_traffic(s);
 }
 
-graphi_status conv_few_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
+static graphi_status bind_kernel(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
 {
     const bool backward = spec->direction == CONV_BACKWARD_DATA;
     const struct conv_shape *s = &spec->shape;
@@ -374,3 +375,5 @@ graphi_status conv_few_bind(const struct conv_spec *spec, enum isa isa, struct k
     kernel->params = g;
     return GRAPHI_OK;
 }
+
+const struct conv_kernel conv_few = {.takes = takes, .bind = bind_kernel};

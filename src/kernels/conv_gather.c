@@ -15,7 +15,9 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "kernels/conv_internal.h"
+#include "kernels/conv_kernel.h"
+#include "kernels/conv_pack.h"
+#include "kernels/conv_shape.h"
 #include "kernels/epilogue.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
@@ -366,7 +368,7 @@ static void multiply_rows(const struct kernel_call *call, int64_t image, int64_t
     }
 }
 
-struct conv_rows conv_gather_rows(const void *params)
+static struct conv_rows rows_of(const void *params)
 {
     const struct gather *g = params;
     return (struct conv_rows){.run = multiply_rows,
@@ -410,7 +412,7 @@ static void size_up(struct gather *g, const struct conv_spec *spec, enum isa isa
     g->width = panel_width(g->result_c);
     g->panels = panel_count(g->result_c);
     struct conv_form form;
-    g->pack = conv_form_wanted(spec, isa, &form) != CONV_FORM_NONE;
+    g->pack = conv_form_of(spec, isa, &form) != CONV_FORM_NONE;
     if (g->pack)
         conv_packing_init(&form, isa, &g->packing);
     g->pack = g->pack && !spec->prepared;
@@ -496,7 +498,7 @@ static void describe(const struct gather *g, struct kernel *kernel, size_t bytes
     kernel->shares[1] = prepare ? g->multiply_shares : 0;
 }
 
-graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
+static graphi_status bind_kernel(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
 {
     struct conv_axis y = conv_axis_y(&spec->shape, spec->direction == CONV_BACKWARD_DATA);
     struct conv_axis x = conv_axis_x(&spec->shape, spec->direction == CONV_BACKWARD_DATA);
@@ -528,3 +530,11 @@ graphi_status conv_gather_bind(const struct conv_spec *spec, enum isa isa, struc
     kernel->params = g;
     return GRAPHI_OK;
 }
+
+static bool takes(const struct conv_spec *spec, enum isa isa)
+{
+    return spec->direction != CONV_BACKWARD_WEIGHTS && spec->algorithm == CONV_DIRECT;
+}
+
+const struct conv_kernel conv_gather = {
+    .takes = takes, .bind = bind_kernel, .rows = rows_of, .reads_forms = true, .rounds = true};

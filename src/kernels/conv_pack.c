@@ -8,10 +8,11 @@
  *   bfloat16: pairs of source channels.
  *
  * Units of work: one tap of a panel, or the points of a few source channels of a panel. Usual: 3 x 3 x 192 x 384. */
+#include "kernels/conv_pack.h"
+
 #include <stdalign.h>
 
 #include "base/status.h"
-#include "kernels/conv_internal.h"
 #include "kernels/pack.h"
 #include "kernels/shares.h"
 
@@ -78,17 +79,12 @@ static bool made_each_time(const struct conv_spec *spec, const struct conv_form 
     return tiles >= MANY_TILES && packing.bytes >= LARGE_FORM;
 }
 
-enum conv_form_keep conv_form_wanted(const struct conv_spec *spec, enum isa isa, struct conv_form *form)
+enum conv_form_keep conv_form_of(const struct conv_spec *spec, enum isa isa, struct conv_form *form)
 {
     const struct conv_shape *s = &spec->shape;
-    if (spec->direction == CONV_BACKWARD_WEIGHTS || conv_depthwise_takes(spec))
-        return CONV_FORM_NONE;
-    *form = (struct conv_form){spec->algorithm == CONV_AUTO ? conv_choose(spec, isa) : spec->algorithm, spec->direction,
-                               GRAPHI_F32, s->kh, s->kw, s->c, s->k, s->groups};
+    *form = (struct conv_form){spec->algorithm, spec->direction, GRAPHI_F32, s->kh, s->kw, s->c, s->k, s->groups};
     if (form->algorithm == CONV_DIRECT || conv_winograd_pairs(spec, form->algorithm, isa))
         form->multiplicands = spec->multiplicands;
-    if (form->algorithm == CONV_DIRECT && conv_few_takes(spec, isa))
-        return CONV_FORM_NONE;
     if (form->algorithm != CONV_DIRECT)
         return made_each_time(spec, form, isa) ? CONV_FORM_EACH_TIME : CONV_FORM_KEPT;
     const bool other = spec->direction == CONV_BACKWARD_DATA || spec->multiplicands == GRAPHI_BF16 || s->groups > 1 ||

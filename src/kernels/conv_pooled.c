@@ -11,11 +11,12 @@
  * windows want move to the start of the scratch. How many rows are made at a time, and whether that pays at all,
  * follows from the shape and the algorithm. Usual size: 32 images of 64 x 64 x 64, 16 rows (288 KB) at a time, windows
  * of 3 x 3 at stride 2. Any thread. */
+#include "kernels/conv_pooled.h"
+
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "kernels/conv_internal.h"
 #include "kernels/pack.h"
 #include "kernels/shares.h"
 
@@ -149,15 +150,16 @@ static graphi_status pooled_run(const struct kernel_call *call, int phase, int s
 /* --- binding --- */
 
 /* The kernel of the convolution alone, with y as it lies in the scratch. */
-static graphi_status bind_conv(const struct conv_spec *spec, enum isa isa, struct kernel *conv, struct conv_rows *rows)
+static graphi_status bind_conv(const struct conv_spec *spec, enum isa isa, const struct conv_kernel *inner,
+                               struct kernel *conv, struct conv_rows *rows)
 {
     struct conv_spec alone = *spec;
     alone.pool = NULL;
     alone.epilogue.program = NULL;
     alone.by_rows = true;
     alone.shape.ldy = spec->shape.k;
-    TRY(conv_bind(&alone, isa, conv));
-    *rows = (spec->algorithm == CONV_DIRECT ? conv_gather_rows : conv_winograd_rows)(conv->params);
+    TRY(inner->bind(&alone, isa, conv));
+    *rows = inner->rows(conv->params);
     rows->workspace = whole_lines(rows->workspace);
     rows->scratch = whole_lines(rows->scratch);
     return GRAPHI_OK;
@@ -190,24 +192,20 @@ static int pieces_of(const struct pooled *p)
     return clamp_shares(s->n * least(p->parts, most(s->h / rows, 1)));
 }
 
-static bool possible(const struct conv_spec *spec, enum isa isa)
+static bool possible(const struct conv_spec *spec, const struct conv_kernel *inner)
 {
-    return spec->direction == CONV_FORWARD && !conv_depthwise_takes(spec) && !conv_few_takes(spec, isa) &&
+    return spec->direction == CONV_FORWARD && inner->rows &&
            (!spec->epilogue.program || spec->epilogue.program->outputs == 1);
 }
 
-bool conv_pools(const struct conv_spec *spec, enum isa isa)
+bool conv_pooled_pays(const struct conv_spec *spec, enum isa isa, const struct conv_kernel *inner)
 {
-    struct conv_spec finished = *spec;
     struct kernel conv;
     struct conv_rows rows;
-    const struct conv_shape *s = &finished.shape;
-    if (conv_shape_finish(&finished.shape, "conv"))
-        return false;
-    finished.algorithm = spec->algorithm == CONV_AUTO ? conv_choose(&finished, isa) : spec->algorithm;
-    if (!possible(&finished, isa) || s->oh * s->ow < FEWEST_PIXELS || s->n * s->oh < FEWEST_ROWS ||
-        (finished.algorithm == CONV_DIRECT && 4 * s->kh * s->kw * (s->c / s->groups) * s->k > WEIGHTS_MOST) ||
-        bind_conv(&finished, isa, &conv, &rows))
+    const struct conv_shape *s = &spec->shape;
+    if (!possible(spec, inner) || s->oh * s->ow < FEWEST_PIXELS || s->n * s->oh < FEWEST_ROWS ||
+        (spec->algorithm == CONV_DIRECT && 4 * s->kh * s->kw * (s->c / s->groups) * s->k > WEIGHTS_MOST) ||
+        bind_conv(spec, isa, inner, &conv, &rows))
         return false;
     kernel_fini(&conv);
     return rows.fewest && band_bytes(s, &spec->pool->shape, rows_at_a_time(s, &rows)) <= BAND_MOST;
@@ -233,13 +231,14 @@ static void describe(struct pooled *p, const struct kernel *conv, size_t bytes, 
     kernel->bytes = conv->bytes - 4 * images * (double)(s->h * s->w) + pooled * (double)each;
 }
 
-graphi_status conv_pooled_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
+graphi_status conv_pooled_bind(const struct conv_spec *spec, enum isa isa, const struct conv_kernel *inner,
+                               struct kernel *kernel)
 {
     const struct conv_shape *s = &spec->shape;
     struct pool_spec pool = *spec->pool;
     struct kernel conv;
     struct conv_rows rows;
-    if (!possible(spec, isa))
+    if (!possible(spec, inner))
         return fail(GRAPHI_UNSUPPORTED, "conv",
                     "found a pool of this convolution's results, expected one of single results forward");
     pool.shape.ldx = s->k;
@@ -250,7 +249,7 @@ graphi_status conv_pooled_bind(const struct conv_spec *spec, enum isa isa, struc
                     (long long)s->ow, (long long)s->k);
     struct epilogue epilogue;
     TRY(epilogue_prepare(&spec->epilogue, isa, &epilogue));
-    TRY(bind_conv(spec, isa, &conv, &rows));
+    TRY(bind_conv(spec, isa, inner, &conv, &rows));
     const size_t own = (size_t)whole_lines(sizeof(struct pooled) + pool_spans(&pool) * sizeof(struct pool_span));
     struct pooled *p = mem_zalloc(own + conv.params_bytes);
     if (!p) {

@@ -20,7 +20,8 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "kernels/conv_internal.h"
+#include "kernels/conv_kernel.h"
+#include "kernels/conv_shape.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
 #include "kernels/reduce_isa.h"
@@ -391,12 +392,8 @@ static size_t lay_out(struct weights *g, int threads, int cores)
     return g->slots_at + whole_lines(4 * g->slots * g->copy_floats);
 }
 
-graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
+static graphi_status bind_kernel(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
 {
-    if (spec->epilogue.program)
-        return fail(GRAPHI_UNSUPPORTED, "conv", "found an epilogue on a weight gradient, expected none");
-    if (spec->multiplicands == GRAPHI_BF16)
-        return conv_weights_pairs_bind(spec, isa, kernel);
     struct conv_axis x = conv_axis_x(&spec->shape, false);
     int64_t runs = conv_runs(&x, NULL);
     size_t bytes = sizeof(struct weights) + (size_t)runs * sizeof(struct conv_run);
@@ -417,3 +414,10 @@ graphi_status conv_weights_bind(const struct conv_spec *spec, enum isa isa, stru
     kernel->bytes = conv_traffic(s);
     return GRAPHI_OK;
 }
+
+static bool takes(const struct conv_spec *spec, enum isa isa)
+{
+    return spec->direction == CONV_BACKWARD_WEIGHTS && spec->algorithm == CONV_DIRECT;
+}
+
+const struct conv_kernel conv_weights = {.takes = takes, .bind = bind_kernel};

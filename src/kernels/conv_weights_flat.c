@@ -8,7 +8,8 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "kernels/conv_internal.h"
+#include "kernels/conv_kernel.h"
+#include "kernels/conv_shape.h"
 #include "kernels/gemm.h"
 #include "kernels/reduce_isa.h"
 #include "kernels/shares.h"
@@ -24,9 +25,10 @@ struct flat {
     int product_shares, shares, reduce_shares;
 };
 
-bool conv_weights_flat_takes(const struct conv_spec *spec)
+static bool takes(const struct conv_spec *spec, enum isa isa)
 {
-    return spec->multiplicands == GRAPHI_F32 && conv_flat(&spec->shape);
+    return spec->direction == CONV_BACKWARD_WEIGHTS && spec->algorithm == CONV_DIRECT &&
+           spec->multiplicands == GRAPHI_F32 && conv_flat(&spec->shape);
 }
 
 static int64_t products_of(const struct flat *g)
@@ -112,14 +114,12 @@ static graphi_status bind_parts(const struct conv_spec *spec, enum isa isa, int6
     return bind_product(spec, *parts, spec->cores, isa, product);
 }
 
-graphi_status conv_weights_flat_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
+static graphi_status bind_kernel(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
 {
     const struct conv_shape *s = &spec->shape;
     const int64_t count = s->c / s->groups * s->k, pixels = s->n * s->oh * s->ow;
     struct kernel product;
     int64_t parts = 1;
-    if (spec->epilogue.program)
-        return fail(GRAPHI_UNSUPPORTED, "conv", "found an epilogue on a weight gradient, expected none");
     TRY(bind_parts(spec, isa, &parts, &product));
     const size_t own = (size_t)whole_lines(sizeof(struct flat));
     struct flat *g = mem_zalloc(own + product.params_bytes);
@@ -149,3 +149,5 @@ graphi_status conv_weights_flat_bind(const struct conv_spec *spec, enum isa isa,
     kernel_fini(&product);
     return GRAPHI_OK;
 }
+
+const struct conv_kernel conv_weights_flat = {.takes = takes, .bind = bind_kernel};

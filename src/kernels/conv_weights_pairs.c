@@ -15,7 +15,8 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "kernels/conv_internal.h"
+#include "kernels/conv_kernel.h"
+#include "kernels/conv_shape.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
 #include "kernels/reduce_isa.h"
@@ -298,7 +299,7 @@ static void size_up(struct weights *g, int cores, enum isa isa)
     g->shares[2] = g->parts > 1 ? clamp_shares_for(divide_up(g->count, CONV_REDUCE_STEP), cores) : 0;
 }
 
-graphi_status conv_weights_pairs_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
+static graphi_status bind_kernel(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
 {
     struct weights *g = mem_zalloc(sizeof *g);
     if (!g)
@@ -320,3 +321,11 @@ graphi_status conv_weights_pairs_bind(const struct conv_spec *spec, enum isa isa
                     (double)(element_bytes(g->rounded_y) * s->n * s->oh * s->ow * s->k) + 4 * (double)g->count;
     return GRAPHI_OK;
 }
+
+static bool takes(const struct conv_spec *spec, enum isa isa)
+{
+    return spec->direction == CONV_BACKWARD_WEIGHTS && spec->algorithm == CONV_DIRECT &&
+           spec->multiplicands == GRAPHI_BF16;
+}
+
+const struct conv_kernel conv_weights_pairs = {.takes = takes, .bind = bind_kernel, .rounds = true};

@@ -21,7 +21,9 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "kernels/conv_internal.h"
+#include "kernels/conv_kernel.h"
+#include "kernels/conv_pack.h"
+#include "kernels/conv_shape.h"
 #include "kernels/conv_tiles.h"
 #include "kernels/epilogue.h"
 #include "kernels/micro.h"
@@ -226,7 +228,7 @@ static void convolve_rows(const struct kernel_call *call, int64_t image, int64_t
     convolve(g, call, first + from / side * g->tiles_x, first + divide_up(to, side) * g->tiles_x, scratch);
 }
 
-struct conv_rows conv_winograd_rows(const void *params)
+static struct conv_rows rows_of(const void *params)
 {
     const struct winograd *g = params;
     struct conv_rows rows = {.run = convolve_rows, .workspace = g->scratch_at, .scratch = g->scratch_bytes,
@@ -314,7 +316,7 @@ static void size_up_columns(struct winograd *g, int64_t tiles, int threads)
     g->slots = share_slots(g->shares, threads);
 }
 
-graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
+static graphi_status bind_kernel(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
 {
     struct winograd *g = mem_zalloc(sizeof *g);
     if (!g)
@@ -331,7 +333,7 @@ graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, str
     g->scheme = conv_winograd_scheme(spec, spec->algorithm, isa);
     g->prepared = spec->prepared;
     struct conv_form form;
-    conv_form_wanted(spec, isa, &form);
+    conv_form_of(spec, isa, &form);
     conv_packing_init(&form, isa, &g->packing);
     size_up(g, spec);
     const struct conv_shape *s = &g->s;
@@ -356,3 +358,10 @@ graphi_status conv_winograd_bind(const struct conv_spec *spec, enum isa isa, str
     }
     return GRAPHI_OK;
 }
+
+static bool takes(const struct conv_spec *spec, enum isa isa)
+{
+    return spec->direction != CONV_BACKWARD_WEIGHTS && spec->algorithm != CONV_DIRECT;
+}
+
+const struct conv_kernel conv_winograd = {.takes = takes, .bind = bind_kernel, .rows = rows_of, .reads_forms = true};

@@ -16,7 +16,9 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "kernels/conv_internal.h"
+#include "kernels/conv_kernel.h"
+#include "kernels/conv_pack.h"
+#include "kernels/conv_shape.h"
 #include "kernels/conv_tiles.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
@@ -274,10 +276,8 @@ static size_t size_up(struct weights *g, int threads, int cores)
     return g->scratch_at + (size_t)g->slots * g->scratch_bytes;
 }
 
-graphi_status conv_winograd_weights_bind(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
+static graphi_status bind_kernel(const struct conv_spec *spec, enum isa isa, struct kernel *kernel)
 {
-    if (spec->epilogue.program)
-        return fail(GRAPHI_UNSUPPORTED, "conv", "found an epilogue on a weight gradient, expected none");
     struct weights *g = mem_zalloc(sizeof *g);
     if (!g)
         return fail_memory("conv", sizeof *g);
@@ -296,3 +296,10 @@ graphi_status conv_winograd_weights_bind(const struct conv_spec *spec, enum isa 
     kernel->bytes = conv_traffic(s);
     return GRAPHI_OK;
 }
+
+static bool takes(const struct conv_spec *spec, enum isa isa)
+{
+    return spec->direction == CONV_BACKWARD_WEIGHTS && spec->algorithm != CONV_DIRECT;
+}
+
+const struct conv_kernel conv_winograd_weights = {.takes = takes, .bind = bind_kernel};

@@ -5,7 +5,7 @@
 #ifndef KERNELS_GEMM_BATCH_H
 #define KERNELS_GEMM_BATCH_H
 
-#include "kernels/gemm.h"
+#include "kernels/gemm_spec.h"
 
 /* The way of one operand: elements from one product to the next in each dimension, 0 where one matrix serves all; and
  * the same in matrices of the workspace, which has each of the `copies` different ones once, `bytes` apart. */

@@ -4,8 +4,8 @@
 #ifndef KERNELS_GEMM_INTERNAL_H
 #define KERNELS_GEMM_INTERNAL_H
 
-#include "kernels/gemm.h"
 #include "kernels/gemm_batch.h"
+#include "kernels/gemm_spec.h"
 #include "kernels/micro.h"
 #include "kernels/pack.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "kernels/gemm.h"
 #include "kernels/shares.h"
 #include "kernels/square.h"
 

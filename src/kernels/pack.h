@@ -50,4 +50,11 @@ void unpack_block(const float *packed, int64_t ld, bool trans, int64_t k, int wi
 void pack_row_pairs(const float *source, int64_t ld, int64_t m, int64_t k, const struct pair_functions *round,
                     uint32_t *target, int64_t target_ld);
 
+/* Packing of op(B) into the blocks the driver reads, from sources side by side, each k x part: op(B) is k x (sources *
+ * part). `trans`: they are stored part x k. More than one need a part that is a multiple of 64 (UNSUPPORTED otherwise),
+ * and all have the leading dimension `ld`. Kernel inputs: the sources. gemm_packed_count: elements of the result. */
+int64_t gemm_packed_count(int64_t k, int64_t n, graphi_dtype dtype);
+graphi_status gemm_pack_bind(int sources, int64_t k, int64_t part, int64_t ld, bool trans, graphi_dtype packed,
+                             enum isa isa, struct kernel *kernel);
+
 #endif

@@ -7,12 +7,13 @@
  * a row when rows are long; a share is a range of units. All results are the same bits however it is cut. Usual size:
  * 10^4 to 10^7 elements. */
 #include "kernels/program_isa.h"
+#include "kernels/program_layout.h"
+#include "kernels/program_sums.h"
+#include "kernels/shares.h"
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "kernels/shares.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { MAX_OPERANDS = PROGRAM_MAX_INPUTS + PROGRAM_MAX_OUTPUTS };
@@ -34,41 +35,6 @@ struct elementwise {
     struct program_code code; /* first: program_stream finds it there */
     struct layout layout;
 };
-
-/* The strides with which `in` is read for results of shape `out`; false when it does not broadcast. */
-bool program_strides(const struct array_desc *in, const struct array_desc *out, int64_t *strides)
-{
-    int shift = out->rank - in->rank;
-    if (shift < 0 || in->dtype != GRAPHI_F32)
-        return false;
-    for (int i = 0; i < out->rank; i++) {
-        strides[i] = 0;
-        if (i < shift)
-            continue;
-        int64_t dim = in->dims[i - shift];
-        bool bounded = in->bounded && i == shift;
-        if (bounded && (i != 0 || !out->bounded))
-            return false;
-        if (dim != out->dims[i] && (dim != 1 || bounded))
-            return false;
-        if (dim != 1 || (i == 0 && bounded))
-            strides[i] = in->strides[i - shift];
-    }
-    return true;
-}
-
-/* The last dimension must be contiguous or constant. */
-static bool inner_accepted(const struct array_desc *out, const int64_t *strides, bool constant_allowed)
-{
-    int last = out->rank - 1;
-    return last < 0 || out->dims[last] == 1 || strides[last] == 1 || (constant_allowed && strides[last] == 0);
-}
-
-bool program_accepts(const struct array_desc *in, const struct array_desc *out)
-{
-    int64_t strides[GRAPHI_MAX_RANK];
-    return program_strides(in, out, strides) && inner_accepted(out, strides, true);
-}
 
 static bool mergeable(const struct layout *layout, int64_t dim, int axis, int64_t strides[][GRAPHI_MAX_RANK])
 {
@@ -170,25 +136,6 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
     return GRAPHI_OK;
 }
 
-static void describe(const struct array_desc *desc, char *text, size_t size)
-{
-    size_t used = (size_t)snprintf(text, size, "%s [", graphi_dtype_name(desc->dtype));
-    for (int i = 0; i < desc->rank && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, i ? ", %lld" : "%lld", (long long)desc->dims[i]);
-    if (used < size)
-        snprintf(text + used, size - used, "]");
-}
-
-graphi_status program_refuse(const char *what, int index, const struct array_desc *found, const struct array_desc *out)
-{
-    char a[128], b[128];
-    describe(found, a, sizeof a);
-    describe(out, b, sizeof b);
-    return fail(GRAPHI_UNSUPPORTED, "program",
-                "found %s %d as %s, expected float32 that broadcasts to %s with a contiguous last dimension", what,
-                index, a, b);
-}
-
 static bool same_shape(const struct array_desc *a, const struct array_desc *b)
 {
     if (a->rank != b->rank || a->dtype != GRAPHI_F32 || a->bounded != b->bounded)
@@ -229,7 +176,7 @@ graphi_status program_bind(const struct program *program, const struct array_des
         bytes += (double)array_count(&in[k]) * sizeof(float);
     }
     for (int k = 0; k < program->outputs; k++) {
-        if (!same_shape(&out[k], out) || !inner_accepted(out, out[k].strides, false))
+        if (!same_shape(&out[k], out) || !program_inner_accepted(out, out[k].strides, false))
             return program_refuse("output", k, &out[k], out);
         memcpy(strides[program->inputs + k], out[k].strides, sizeof strides[0]);
         bytes += (double)count * sizeof(float);

@@ -12,21 +12,12 @@ enum {
     PROGRAM_SCRATCH = PROGRAM_BLOCK_MIN * PROGRAM_MAX_VALUES,
 };
 
-/* The strides with which `in` is read for results of shape `out`; false when it does not broadcast. */
-bool program_strides(const struct array_desc *in, const struct array_desc *out, int64_t *strides);
-
 static inline enum program_broadcast program_broadcast_of(int64_t row_stride, int64_t col_stride)
 {
     if (col_stride)
         return row_stride ? PROGRAM_FULL : PROGRAM_ROW;
     return row_stride ? PROGRAM_COLUMN : PROGRAM_SCALAR;
 }
-
-graphi_status program_refuse(const char *what, int index, const struct array_desc *found, const struct array_desc *out);
-
-/* program_bind for a program with sums; program_code comes first in its params, as in those of program_bind. */
-graphi_status program_bind_sums(const struct program *program, const struct array_desc *in,
-                                const struct array_desc *out, enum isa isa, struct kernel *kernel);
 
 /* Several instructions as one step, the results between them in registers: programs are bound by the loads and stores
  * of their steps. X(NAME, arity, expression), of the same roundings as the instructions one by one. They are named

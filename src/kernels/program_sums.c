@@ -7,7 +7,9 @@
  * What a thread has of a leaf it does as one: pieces of many rows each begin a page anew, in every array. Results of
  * the second phase may thus lie in what the first reads. Never bounded. Usual size: 64 x 128 to 64 x 1024, 3 sums
  * beside 6 stored results (the backward pass of a PhasedLSTM's cell). */
+#include "kernels/program_sums.h"
 #include "kernels/program_isa.h"
+#include "kernels/program_layout.h"
 #include "kernels/reduce_isa.h"
 #include "kernels/shares.h"
 

@@ -5,6 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const model_sizes[3] = {"small", "medium", "large"};
+
+int model_size_index(const graphi_model_options *options)
+{
+    for (int i = 0; i < 3; i++)
+        if (!options->size || strcmp(options->size, model_sizes[i]) == 0)
+            return i;
+    return -1;
+}
+
 bool model_is_real(const graphi_model_options *options)
 {
     return options->task && strcmp(options->task, "real") == 0;

@@ -55,16 +55,6 @@ static graphi_status find(const char *name, const struct model **out)
     return fail(GRAPHI_INVALID, "model", "found '%s', expected one of %s", name, list_models(0, list));
 }
 
-static const char *const sizes[] = {"small", "medium", "large"};
-
-int model_size_index(const graphi_model_options *options)
-{
-    for (int i = 0; i < 3; i++)
-        if (!options->size || strcmp(options->size, sizes[i]) == 0)
-            return i;
-    return -1;
-}
-
 static graphi_status check_switches(const struct model *model, const graphi_model_options *o)
 {
     const struct {
@@ -143,7 +133,7 @@ graphi_status graphi_model_get_info(const char *name, const graphi_model_options
     graphi_model_info settled = model->info;
     const int index = model_size_index(options);
     const struct model_size *size = &model->size[has_one_size(model) ? 0 : index];
-    settled.size = has_one_size(model) ? NULL : sizes[index];
+    settled.size = has_one_size(model) ? NULL : model_sizes[index];
     settled.batch = either(options->batch, settled.batch);
     settled.image = either(options->image, size->image);
     settled.steps = either(options->steps, size->steps);

@@ -40,6 +40,7 @@ extern const struct model model_lstm, model_phased_lstm, model_pathnet, model_go
 
 bool model_is_real(const graphi_model_options *options);
 
+extern const char *const model_sizes[3];
 /* 0 to 2 for small to large, -1 for another word. */
 int model_size_index(const graphi_model_options *options);
 

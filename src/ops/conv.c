@@ -9,6 +9,9 @@
 #include "ops/epilogue.h"
 #include "ops/pool.h"
 
+#include "kernels/conv_pack.h"
+#include "kernels/conv_shape.h"
+
 #define WINDOW_ATTRIBUTES                                                                                              \
     {.name = "strides", .meaning = "[height, width]; empty: 1, 1", .type = GRAPHI_INTS},                               \
     {.name = "pads", .meaning = "[top, left, bottom, right]; empty: none", .type = GRAPHI_INTS},                       \

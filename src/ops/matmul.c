@@ -17,6 +17,7 @@
 
 #include "base/memory.h"
 #include "kernels/gemm.h"
+#include "kernels/pack.h"
 #include "ops/build.h"
 #include "ops/epilogue.h"
 

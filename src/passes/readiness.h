@@ -8,7 +8,7 @@
 #include "passes/edit.h"
 #include "passes/passes.h"
 
-#include "kernels/gemm.h"
+#include "kernels/gemm_spec.h"
 #include "ops/matmul.h"
 
 /* The pairs of a product, in the order in which they are summed. */

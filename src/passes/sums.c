@@ -15,7 +15,7 @@
 #include "passes/passes.h"
 
 #include "graph/op.h"
-#include "kernels/gemm.h"
+#include "kernels/gemm_spec.h"
 #include "ops/matmul.h"
 
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "engine/tune/rounding.h"
 #include "graph/op.h"
-#include "kernels/conv.h"
+#include "kernels/conv_choice.h"
 #include "machine/machine.h"
 #include "passes/passes.h"
 

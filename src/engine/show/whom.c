@@ -4,7 +4,7 @@
 
 #include "base/isa.h"
 #include "base/status.h"
-#include "kernels/conv.h"
+#include "kernels/conv_choice.h"
 #include "machine/machine.h"
 #include "passes/passes.h"
 
