@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Widths found by search (engine/choose/allot.c), in virtual time and on the workers at hand. */
-#include "engine/compile/plan.h"
+#include "engine/choose/simulator.h"
 #include "graphi/models.h"
 #include "graphi/simulate.h"
 #include "machine/machine.h"

@@ -2,7 +2,9 @@
 /* What operations side by side, and one after another on other cores, cost each other, and what policies make of it: on
  * measured plans of two described cores, one bound by memory beside one bound by arithmetic is predicted to pay, two
  * bound by memory are not; strategies keep one width where theirs do not pay. */
-#include "engine/compile/plan.h"
+#include "engine/choose/planning.h"
+#include "engine/choose/simulator.h"
+#include "engine/cost/cost.h"
 #include "graphi/ops.h"
 #include "machine/machine.h"
 
@@ -88,7 +90,7 @@ static graphi_plan *measured_under(const graphi_graph *g, double beside, graphi_
         curve->ns[1] = streams(plan, t) ? 0.95 * ns : 0.52 * ns;
         curve->beside = streams(plan, t) ? beside : 1.01;
     }
-    check_ok(plan_over(plan->compiled, machine, curves, true, &setting, &out));
+    check_ok(plan_make(plan->compiled, &(struct plan_parts){machine, curves, NULL, true, &setting, NULL}, &out));
     graphi_plan_destroy(plan);
     return out;
 }
@@ -228,7 +230,7 @@ static graphi_plan *alternating_under(const graphi_graph *g, double moved, const
                                                                   .in_order = 1,
                                                                   .moved = {moved, moved}};
     }
-    check_ok(plan_over(plan->compiled, machine, curves, true, setting, &out));
+    check_ok(plan_make(plan->compiled, &(struct plan_parts){machine, curves, NULL, true, setting, NULL}, &out));
     graphi_plan_destroy(plan);
     return out;
 }
@@ -304,7 +306,7 @@ static void three_teams_are_weighed(void **state)
                                         .moved = {1, 1}};
     for (size_t k = 0; k < sizeof policies / sizeof *policies; k++) {
         const graphi_setting setting = {.policy = policies[k], .executors = 6, .width = 1};
-        check_ok(plan_over(plan->compiled, machine, curves, true, &setting, &out));
+        check_ok(plan_make(plan->compiled, &(struct plan_parts){machine, curves, NULL, true, &setting, NULL}, &out));
         bool searched = policies[k] == GRAPHI_POLICY_MALLEABLE;
         if (!strstr(out->why.data, searched ? "followed: teams of 2," : "the teams are kept") ||
             out->predicted_ns > 3.1e6)
@@ -324,6 +326,12 @@ static double duration(struct traffic *t, int32_t task, int32_t running, int wid
     return traffic_duration(t, task, (struct seat){.width = 1}, &running, 1);
 }
 
+static void open_simulator(const graphi_plan *plan, struct plan_simulator *out)
+{
+    const struct simulated what = simulated_plan(plan, plan);
+    check_ok(simulator_open(&what, out));
+}
+
 /* The measured average over neighbours must come out again, whoever they were: else predictions of profiled settings,
  * which meet all of them, would move. */
 static void the_average_over_neighbours_is_the_measured_one(void **state)
@@ -333,7 +341,7 @@ static void the_average_over_neighbours_is_the_measured_one(void **state)
         graphi_graph *g = independent(2, 2);
         graphi_plan *plan = measured(g, factors[k]);
         struct plan_simulator simulator;
-        check_ok(simulator_open(plan, &simulator));
+        open_simulator(plan, &simulator);
         for (int32_t a = 0; a < plan->compiled->tasks; a++) {
             const struct cost_curve *curve = &plan->curves[plan->compiled->curve_of[a]];
             double sum = 0, all = 0, most = 0, least = INFINITY;
@@ -363,13 +371,13 @@ static void other_plans_keep_their_times(void **state)
     graphi_plan *plan = measured(g, 1), *sequential;
     struct plan_simulator simulator;
     graphi_setting setting = {.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1};
-    check_ok(simulator_open(plan, &simulator));
+    open_simulator(plan, &simulator);
     for (int32_t t = 0; t < 2; t++)
         assert_true(traffic_duration(&simulator.traffic, t, (struct seat){.width = 2}, NULL, 0) ==
                     curve_ns(&plan->curves[plan->compiled->curve_of[t]], 2));
     simulator_close(&simulator);
     check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &sequential));
-    check_ok(simulator_open(sequential, &simulator));
+    open_simulator(sequential, &simulator);
     for (int32_t t = 0; t < 2; t++)
         assert_true(duration(&simulator.traffic, t, 1 - t, 1) == plan->curves[plan->compiled->curve_of[t]].ns[0]);
     simulator_close(&simulator);
@@ -387,7 +395,7 @@ static void times_are_of_the_mode_of_the_team(void **state)
         struct plan_simulator simulator;
         for (int32_t k = 0; k < plan->compiled->curves; k++)
             plan->curves[k].spread_ns[1] = 4 * plan->curves[k].ns[0];
-        check_ok(simulator_open(plan, &simulator));
+        open_simulator(plan, &simulator);
         struct traffic *t = &simulator.traffic;
         assert_true(traffic_duration(t, 0, (struct seat){.width = 2, .spread = true}, NULL, 0) ==
                     4 * plan->curves[plan->compiled->curve_of[0]].ns[0]);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "engine/cost/curve_set.h"
+#include "engine/compile/classes.h"
 #include "engine/tune/tune.h"
 #include "graphi/curves.h"
 #include "graphi/simulate.h"
@@ -73,7 +73,7 @@ static int taken_at(graphi_curves *set, const graphi_plan *plan, int interval)
 {
     struct cost_curve curves[64] = {{0}};
     assert_true(plan->compiled->curves <= 64);
-    return curve_set_take(set, plan, interval, curves);
+    return curve_set_take(set, plan_class_keys(plan), interval, curves);
 }
 
 static int taken(graphi_curves *set, const graphi_plan *plan) { return taken_at(set, plan, 4); }
@@ -96,15 +96,15 @@ static void disturbed_curves_are_for_once(void **state)
         curves[k].interval = 4;
     }
     check_ok(graphi_curves_open(machine, path, &set));
-    check_ok(curve_set_learn(set, plan, curves, true));
+    check_ok(curve_set_learn(set, plan_class_keys(plan), curves, true));
     assert_int_equal(taken(set, plan), classes);
     check_ok(graphi_curves_save(set));
     check_ok(graphi_curves_open(machine, path, &read));
     check_ok(graphi_curves_open(machine, path, &late));
     assert_int_equal(taken(read, plan), 0);
-    check_ok(curve_set_learn(read, plan, curves, false));
+    check_ok(curve_set_learn(read, plan_class_keys(plan), curves, false));
     check_ok(graphi_curves_save(read));
-    check_ok(curve_set_learn(late, plan, curves, true)); /* no better than what came meanwhile */
+    check_ok(curve_set_learn(late, plan_class_keys(plan), curves, true)); /* no better than what came meanwhile */
     check_ok(graphi_curves_save(late));
     graphi_curves_close(read);
     check_ok(graphi_curves_open(machine, path, &read));
@@ -199,7 +199,7 @@ static void times_of_a_quiet_minute_take_the_mark_away(void **state)
             curves[k] = plan->curves[k];
             curves[k].source = part || k == 0 ? GRAPHI_CURVE_MEASURED : GRAPHI_CURVE_MODELLED;
         }
-        check_ok(curve_set_learn(set, plan, curves, part == 1));
+        check_ok(curve_set_learn(set, plan_class_keys(plan), curves, part == 1));
         check_ok(graphi_plan_with(plan, &(graphi_plan_change){.curves = set}, &curved));
         graphi_plan_get_info(curved, &info);
         assert_true(info.others == (part < 2 ? 0.4 : 0) && info.disturbed == (part < 2 ? 2 : 0));

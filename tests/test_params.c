@@ -6,7 +6,7 @@
 
 #include "base/isa.h"
 #include "base/memory.h"
-#include "engine/compile/compile.h"
+#include "engine/compile/layout.h"
 #include "graph/op.h"
 
 #include <setjmp.h>

@@ -2,8 +2,8 @@
 /* Plans beside running them: settings, tuning, storing, simulation, memory figures of the built-in networks. */
 #include "base/file.h"
 #include "base/memory.h"
-#include "engine/choose/allot.h"
-#include "engine/compile/plan.h"
+#include "engine/choose/allotment.h"
+#include "engine/choose/planning.h"
 #include "graphi/models.h"
 #include "graphi/ops.h"
 #include "graphi/profile.h"
@@ -307,11 +307,11 @@ static void a_split_is_chosen_whatever_is_predicted(void **state)
     check_ok(file_replace(path, text, strlen(text)));
     check_ok(graphi_machine_load(path, 0, &described));
     check_ok(graphi_plan_create(g, described, NULL, &plan));
-    size_t classes = (size_t)plan->compiled->curves;
-    struct cost_curve *curves = calloc(classes, sizeof *curves);
-    for (size_t k = 0; k < classes; k++)
+    struct cost_curve *curves = calloc((size_t)plan->compiled->curves, sizeof *curves);
+    for (int32_t k = 0; k < plan->compiled->curves; k++)
         curves[k] = (struct cost_curve){.samples = 2, .width = {1, 2}, .best = 1};
-    check_ok(plan_over(plan->compiled, described, curves, false, &(graphi_setting){0}, &out));
+    const struct plan_parts parts = {.machine = described, .curves = curves, .setting = &(graphi_setting){0}};
+    check_ok(plan_make(plan->compiled, &parts, &out));
     assert_true(out->setting.executors > 0 && out->setting.width > 0);
     free(curves);
     graphi_plan_destroy(out);
@@ -331,7 +331,7 @@ static void plans_of_other_times_have_other_hashes(void **state)
     graphi_plan_get_info(plan, &b);
     assert_true(a.hash != b.hash);
     plan->curves[0].ns[0] /= 2;
-    plan->allotment = allotment_create((size_t)plan->compiled->tasks);
+    plan->allotment = allotment_create((size_t)plan->compiled->tasks, 0);
     assert_non_null(plan->allotment);
     graphi_plan_get_info(plan, &a);
     plan->allotment->key[0] = 1;

@@ -2,10 +2,14 @@
 /* Performance models: hill climbing on curves that are known, interpolation, and what the extension to other machines
  * must never do. */
 #include "base/clock.h"
+#include "engine/choose/planning.h"
 #include "engine/cost/climb.h"
+#include "engine/cost/cost.h"
 #include "engine/cost/curve_extend.h"
 #include "engine/cost/origin.h"
-#include "engine/tune/tune.h"
+#include "engine/tune/measure.h"
+#include "engine/tune/trial.h"
+#include "engine/tune/two_ways.h"
 #include "graphi/models.h"
 #include "graphi/profile.h"
 #include "graphi/simulate.h"
@@ -256,7 +260,8 @@ static void predictions_count_who_runs_beside(void **state)
             plan->curves[i].in_order = factor[f].in_order;
             plan->curves[i].moved[0] = plan->curves[i].moved[1] = factor[f].moved;
         }
-        check_ok(plan_over(plan->compiled, machine, plan->curves, true, &(graphi_setting){0}, &measured));
+        const struct plan_parts parts = {machine, plan->curves, NULL, true, &(graphi_setting){0}, NULL};
+        check_ok(plan_make(plan->compiled, &parts, &measured));
         for (int wide = 0; wide < 2; wide++)
             for (int sequential = 0; sequential < 2; sequential++) {
                 int width = wide ? machine->cores : 1;
@@ -310,7 +315,7 @@ static void halves_tell_operations_from_their_predecessors(void **state)
     check_ok(graphi_model_create("pathnet", &(graphi_model_options){.size = "small", .batch = 2}, &g));
     check_ok(graphi_plan_create(g, machine, NULL, &plan));
     const struct compiled *c = plan->compiled;
-    assert_int_equal(seating_open(c, &seating), GRAPHI_OK);
+    assert_int_equal(seating_open(&plan->tasks, &seating), GRAPHI_OK);
     for (int32_t t = 0; t < c->tasks; t++) {
         const int32_t class = c->curve_of[t];
         assert_true(seating.half[class] != seating.other_half[class]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forms of a graph that round otherwise (rounding.c): what tuning may change of the bits, and what it may not. */
-#include "engine/tune/rounding.h"
+#include "engine/choose/planning.h"
+#include "engine/compile/rounding.h"
 #include "engine/run/run.h"
 #include "graph/graph.h"
 #include "graphi/models.h"

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "engine/show/timeline.h"
+#include "engine/show/timeline_sum.h"
 #include "machine/parking.h"
 
 #include <math.h>

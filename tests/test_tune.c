@@ -2,8 +2,9 @@
 /* The race between settings on planted durations, and what the profiler considers on machines of many cores. No wall
  * time. */
 #include "base/random.h"
+#include "engine/choose/setting.h"
+#include "engine/tune/candidates.h"
 #include "engine/tune/race.h"
-#include "engine/tune/tune.h"
 #include "graphi/models.h"
 #include "graphi/ops.h"
 #include "machine/machine.h"

@@ -3,7 +3,7 @@
  * t in the order of l + t), the order that is written by hand for graphics processors. In virtual time, so it repeats.
  */
 #include "base/memory.h"
-#include "engine/compile/plan.h"
+#include "engine/choose/simulator.h"
 #include "graph/op.h"
 #include "graphi/models.h"
 #include "machine/machine.h"

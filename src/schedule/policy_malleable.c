@@ -292,7 +292,7 @@ static bool as_allotted(struct schedule *s, struct decision *d)
 {
     const struct allotment *a = s->tasks->allotment;
     int at = s->list.count - 1, idle = s->idle.count, spare = 0;
-    if (!idle)
+    if (!idle || (a->alone && s->running_count))
         return false;
     int32_t task = s->list.items[at].task;
     bool counts = a->in_order && !(s->tasks->flags[task] & TASK_INLINE);
@@ -317,6 +317,7 @@ static bool as_allotted(struct schedule *s, struct decision *d)
     }
     d->item = s->list.items[at];
     d->width = width;
+    d->spread = a->spread;
     data(s)->next -= counts;
     ready_list_remove(&s->list, at);
     return true;

@@ -63,13 +63,14 @@ double curve_least_factor(const struct cost_curve *curve, bool in_order);
  * workers: `fill` tells what else starts: nothing, what will have ended by the time it can start, or anything that
  * fits; with `narrower` it starts on those that are idle when that ends no later. With `wider` tasks get the workers
  * that no ready one will take. With `in_order` keys count down from the number of tasks that are not tiny, and none
- * starts before all those with larger keys have. */
+ * starts before all those with larger keys have. With `alone` each waits until no other runs, with `spread` it has one
+ * worker a tile. */
 enum fill { FILL_NONE, FILL_GAPS, FILL_ANY };
 struct allotment {
     uint16_t *width; /* one a task */
     int64_t *key;    /* larger first */
     enum fill fill;
-    bool narrower, wider, in_order;
+    bool narrower, wider, in_order, alone, spread;
 };
 
 /* The compiled graph as the scheduler sees it. Arrays of `count`; immutable; owned by the plan. */

@@ -4,16 +4,12 @@
 #ifndef ENGINE_ALLOT_H
 #define ENGINE_ALLOT_H
 
-#include "engine/compile/plan.h"
+#include "engine/choose/draft.h"
 
-/* For a plan whose policy is malleable: plan.allotment is what the search found when its simulated makespan is shorter
- * than that of deciding widths during the run, and NULL otherwise; plan.predicted_ns becomes the shorter of the two.
- * Plans of other policies, and of graphs too large to be simulated many times, stay as they are. Deterministic; one
+/* For a draft whose policy is malleable: its allotment is what the search found when its simulated makespan is shorter
+ * than that of deciding widths during the run, and NULL otherwise; predicted_ns becomes the shorter of the two.
+ * Drafts of other policies, and of graphs too large to be simulated many times, stay as they are. Deterministic; one
  * thread; below 0.1 s of computing on two workers, below 1 s on any number. */
-graphi_status allot_search(graphi_plan *plan);
-
-/* All widths and keys 0; NULL: out of memory. */
-struct allotment *allotment_create(size_t tasks);
-void allotment_destroy(struct allotment *allotment); /* accepts NULL */
+graphi_status allot_search(struct draft *draft);
 
 #endif

@@ -3,7 +3,7 @@
  * scheduling found and from the levels that each price gives, then from the best of these with the order disturbed
  * within windows of time. Insertion chooses widths as well, except where it is told to keep them. Each schedule is
  * turned into an order in which tasks start, and the simulation says how long that takes. */
-#include "engine/choose/allot_search.h"
+#include "engine/choose/allot_insert.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the search for widths and order share; for allot*.c only. allot.c: widths from prices, whole
- * classes; allot_walk.c: random changes; allot_insert.c: schedules by insertion; allot_uniform.c: what uniform
- * settings do. `now` is what the simulator sees, `base` what is tried to be improved, `best` the best so far; `left`
- * counts down the budget in simulated tasks. */
+/* What the parts of the search for widths and order share; for allot*.c only. allot.c: prices and whole classes;
+ * allot_walk.c: random changes; allot_insert.c: schedules by insertion; allot_uniform.c: what uniform settings do.
+ * `now` is what the simulator sees, `base` what is tried to be improved, `best` the best so far; `left` counts down the
+ * budget in simulated tasks. */
 #ifndef ENGINE_ALLOT_SEARCH_H
 #define ENGINE_ALLOT_SEARCH_H
 
 #include "base/random.h"
+#include "engine/choose/draft.h"
 #include "engine/choose/insertion.h"
-#include "engine/compile/plan.h"
 
 /* In what order tasks start; allot_insert.c. */
 struct turn {
@@ -17,7 +17,7 @@ struct turn {
 };
 
 struct search {
-    graphi_plan *plan;
+    struct draft *draft;
     const struct tasks *t;
     int workers;
     struct plan_simulator simulator;
@@ -54,6 +54,14 @@ static inline uint32_t search_draw(struct search *s, uint32_t below)
  */
 bool search_tolerates(struct search *search, double rise, double left);
 
+/* Memory of the search, of search.draft, search.t and search.workers. MEMORY; search_close in any case. The insertion
+ * after the simulator was opened. */
+graphi_status search_open(struct search *search);
+graphi_status search_open_insertion(struct search *search);
+void search_close(struct search *search);
+
+void search_copy(const struct search *search, struct allotment *to, const struct allotment *from);
+
 double search_longest(struct search *search, int32_t *top);
 double search_makespan(struct search *search);
 void search_settle(struct search *search, double ns);
@@ -65,14 +73,5 @@ void search_rules(struct search *search, int rules);
 void search_weigh(struct search *search, double price, int widest);
 enum { SEARCH_PRICES = 12, SEARCH_RULES = 12 };
 extern const double search_prices[SEARCH_PRICES]; /* the most likely ones first */
-
-/* Until `rest` of the budget is left. */
-void search_walk(struct search *search, int64_t rest);
-void search_insert(struct search *search);
-
-/* All teams as wide, for every split of the cores. */
-void search_uniform(struct search *search);
-/* The best of them is not slower than `ns` by more than predictions are wrong; it is `now` then. */
-bool search_prefers_uniform(struct search *search, double ns);
 
 #endif

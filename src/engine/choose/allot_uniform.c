@@ -3,7 +3,7 @@
  * that profiling measures best, since it runs them; schedules of mixed widths are predicted with larger errors
  * (docs/simulator.md). So on the machine at hand what the search found is followed only where it is predicted to
  * gain more than that over the best of them. Used by allot.c; a few simulations. */
-#include "engine/choose/allot_search.h"
+#include "engine/choose/allot_uniform.h"
 
 #include "schedule/setting_canonical.h"
 
@@ -41,7 +41,7 @@ bool search_prefers_uniform(struct search *s, double ns)
     if (ns <= (1 - TRUSTED) * s->uniform_ns)
         return false;
     follow(s, s->uniform_width);
-    text_add(&s->plan->why, "followed: teams of %d, as the gain over them is below %.0f %%\n", s->uniform_width,
+    text_add(&s->draft->why, "followed: teams of %d, as the gain over them is below %.0f %%\n", s->uniform_width,
              100 * TRUSTED);
     return true;
 }

@@ -2,7 +2,7 @@
 /* The walk of the search for widths and order (allot.c): from the best so far, widths and priorities of tasks are
  * changed, most often of the chain that determines the makespan, alone, with all others of their class, or with what
  * runs at about the same time. A change stays when the makespan falls, or rises by no more than search_tolerates(). */
-#include "engine/choose/allot_search.h"
+#include "engine/choose/allot_walk.h"
 
 enum { SCANS_A_SIMULATION = 256 }; /* that cost as much as one */
 

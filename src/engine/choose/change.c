@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan made of another: the same compiled graph under another setting, on another machine, by other curves. */
+#include "base/memory.h"
 #include "base/status.h"
-#include "engine/cost/curve_extend.h"
-#include "engine/cost/curve_set.h"
+#include "engine/choose/planning.h"
+#include "engine/compile/classes.h"
 
 #include <string.h>
 
@@ -26,7 +27,7 @@ static graphi_status check(const graphi_plan_change *change, const graphi_machin
 static void take_known(const graphi_plan *plan, const graphi_plan_change *change, struct changed *c)
 {
     for (int32_t k = 0; k < plan->compiled->curves; k++) {
-        const uint64_t key = plan_class_key(plan, k);
+        const uint64_t key = class_key_at(plan_class_keys(plan), k);
         c->curves[k] = c->observed[k];
         curve_set_replace(change->curves, key, NULL, &c->observed[k]);
         c->known += curve_set_replace(change->curves, key, change->model, &c->curves[k]);
@@ -40,13 +41,17 @@ static graphi_status make(const graphi_plan *plan, const graphi_plan_change *cha
     const int32_t classes = plan->compiled->curves;
     const bool here = machine == plan->machine;
     const bool directed = change->curves ? change->model != NULL : here && plan->observed;
-    curves_for_machine(plan, machine, c->curves);
+    classes_extend(plan, machine, c->curves);
     memcpy(c->observed, here && plan->observed ? plan->observed : c->curves, (size_t)classes * sizeof *c->observed);
     if (change->curves)
         take_known(plan, change, c);
-    TRY(plan_directed(plan->compiled, machine, c->curves, directed ? c->observed : NULL,
-                      plan->measured || (change->curves && !change->model && c->known == classes),
-                      change->setting ? change->setting : &plan->setting, out));
+    const struct plan_parts parts = {
+        .machine = machine,
+        .curves = c->curves,
+        .observed = directed ? c->observed : NULL,
+        .measured = plan->measured || (change->curves && !change->model && c->known == classes),
+        .setting = change->setting ? change->setting : &plan->setting};
+    TRY(plan_make(plan->compiled, &parts, out));
     const bool sound = change->curves && c->sound == classes; /* else some times are the plan's still, or as bad */
     (*out)->others = sound ? 0 : plan->others;
     (*out)->disturbed = sound ? 0 : plan->disturbed;

@@ -4,8 +4,10 @@
  * smallest makespan wins. Very large graphs are not simulated but bounded: with work W(w) and critical path P(w) when
  * every task runs w wide, k executors need about W/k + P * (1 - 1/k) (Graham 1966). A wide graph of narrow tasks gives
  * many executors, a chain of large products one. Nothing is measured; profiling starts from this answer. */
+#include "engine/choose/setting.h"
+
+#include "base/memory.h"
 #include "base/status.h"
-#include "engine/compile/plan.h"
 #include "machine/machine.h"
 #include "schedule/policy.h"
 #include "schedule/ring.h"
@@ -15,12 +17,12 @@
 #include <stdlib.h>
 
 /* Work and critical path with every task `width` wide. */
-static void sums(const graphi_plan *plan, int width, double *finish, double *work, double *path)
+static void sums(const struct draft *draft, int width, double *finish, double *work, double *path)
 {
-    const struct compiled *c = plan->compiled;
+    const struct compiled *c = draft->compiled;
     *work = *path = 0;
     for (int32_t t = c->tasks - 1; t >= 0; t--) {
-        double ns = curve_ns(&plan->curves[c->curve_of[t]], width), after = 0;
+        double ns = curve_ns(&draft->curves[c->curve_of[t]], width), after = 0;
         for (int32_t e = c->edges_begin[t]; e < c->edges_begin[t + 1]; e++)
             after = fmax(after, finish[c->edges[e]]);
         finish[t] = after + ns;
@@ -43,15 +45,15 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Most tasks side by side where each begins as soon as its operands are there, one thread each, tiny ones left out. */
-static int graph_width(const graphi_plan *plan, double *start, struct event *events)
+static int graph_width(const struct draft *draft, double *start, struct event *events)
 {
-    const struct compiled *c = plan->compiled;
+    const struct compiled *c = draft->compiled;
     size_t count = 0;
     int running = 0, most = 1;
     for (int32_t t = 0; t < c->tasks; t++)
         start[t] = 0;
     for (int32_t t = 0; t < c->tasks; t++) {
-        double end = start[t] + plan->curves[c->curve_of[t]].ns[0];
+        double end = start[t] + draft->curves[c->curve_of[t]].ns[0];
         for (int32_t e = c->edges_begin[t]; e < c->edges_begin[t + 1]; e++)
             start[c->edges[e]] = fmax(start[c->edges[e]], end);
         if (c->flags[t] & TASK_INLINE)
@@ -73,23 +75,23 @@ struct predictor {
     graphi_status status; /* MEMORY: one could not be made, so no choice stands */
 };
 
-static double predict(graphi_plan *plan, struct predictor *p)
+static double predict(struct draft *draft, struct predictor *p)
 {
-    const graphi_setting *s = &plan->setting;
+    const graphi_setting *s = &draft->setting;
     struct simulation simulation;
-    graphi_status status = cost_levels(plan);
+    graphi_status status = draft_update(draft);
     if (status != GRAPHI_OK)
         p->status = status;
-    plan_name_tasks(plan);
-    if (plan->compiled->tasks <= MOST_SIMULATED_TASKS) {
-        status = plan_simulate(plan, NULL, &simulation);
+    if (draft->compiled->tasks <= MOST_SIMULATED_TASKS) {
+        const struct simulated what = draft_simulated(draft);
+        status = simulator_once(&what, NULL, &simulation);
         if (status == GRAPHI_OK)
             return simulation.makespan_ns;
         if (status == GRAPHI_MEMORY)
             p->status = status;
     }
     double work, path;
-    sums(plan, s->width, p->finish, &work, &path);
+    sums(draft, s->width, p->finish, &work, &path);
     return work / s->executors + path * (1 - 1.0 / s->executors);
 }
 
@@ -105,73 +107,73 @@ struct best_split {
     double ns;
 };
 
-static void weigh_split(graphi_plan *plan, int executors, int width, struct predictor *p, struct best_split *best)
+static void weigh_split(struct draft *draft, int executors, int width, struct predictor *p, struct best_split *best)
 {
-    graphi_setting *s = &plan->setting;
-    const bool teams = !policy_of(s)->free_width && plan->machine->captured && !plan->measured;
+    graphi_setting *s = &draft->setting;
+    const bool teams = !policy_of(s)->free_width && draft->machine->captured && !draft->measured;
     const double loss = teams && width > 1 ? TEAM_LOSS : 0;
     s->executors = executors;
     s->width = width;
     if (best->setting.executors > 0 && s->backward_executors > executors * width)
         return;
-    const double makespan = predict(plan, p);
-    text_add(&plan->why, "  %3d executors x %-3d predicted %.3f ms", executors, width, makespan / 1e6);
+    const double makespan = predict(draft, p);
+    text_add(&draft->why, "  %3d executors x %-3d predicted %.3f ms", executors, width, makespan / 1e6);
     if (loss > 0)
-        text_add(&plan->why, ", counts %.0f %% more as estimates leave out what members wait", 100 * loss);
-    text_add(&plan->why, "\n");
+        text_add(&draft->why, ", counts %.0f %% more as estimates leave out what members wait", 100 * loss);
+    text_add(&draft->why, "\n");
     /* The first whatever is predicted; a tie goes to fewer executors: less waits for each other. */
     if (best->setting.executors <= 0 || makespan * (1 + loss) < 0.99 * best->ns)
         *best = (struct best_split){*s, makespan * (1 + loss)};
 }
 
 /* All cores, shared by the executors; or some of them for one team, since small operations gain nothing by more. */
-static void split_cores(graphi_plan *plan, struct predictor *p)
+static void split_cores(struct draft *draft, struct predictor *p)
 {
-    const int cores = plan->machine->cores, limit = cores < plan->graph_width ? cores : plan->graph_width;
-    struct best_split best = {plan->setting, INFINITY};
+    const int cores = draft->machine->cores, limit = cores < draft->graph_width ? cores : draft->graph_width;
+    struct best_split best = {draft->setting, INFINITY};
     for (int k = 0; k < limit;) {
         const int next = setting_next_split(cores, k);
         k = next < limit ? next : limit;
-        weigh_split(plan, k, cores / k, p, &best);
+        weigh_split(draft, k, cores / k, p, &best);
     }
     for (int width = cores / 2; width >= 1; width /= 2)
-        weigh_split(plan, 1, width, p, &best);
-    plan->setting = best.setting;
+        weigh_split(draft, 1, width, p, &best);
+    draft->setting = best.setting;
 }
 
 /* The paper's depth of 1 keeps the choice open until an executor is free. Where operations are short, executors would
  * wait for that choice, and for what it touches to travel between cores: they get some microseconds ahead (bench
  * scheduling-cost), unless the simulator, which sees operations that matter queue behind others, predicts a longer
  * step. */
-static void choose_depth(graphi_plan *plan, struct predictor *p)
+static void choose_depth(struct draft *draft, struct predictor *p)
 {
-    graphi_setting *s = &plan->setting;
-    const struct compiled *c = plan->compiled;
+    graphi_setting *s = &draft->setting;
+    const struct compiled *c = draft->compiled;
     double sum = 1;
     s->depth = 1;
-    plan->predicted_ns = predict(plan, p);
+    draft->predicted_ns = predict(draft, p);
     for (int32_t t = 0; t < c->tasks; t++)
-        sum += curve_ns(&plan->curves[c->curve_of[t]], 1);
+        sum += curve_ns(&draft->curves[c->curve_of[t]], 1);
     double most = (double)AHEAD_NS * c->tasks / sum;
     int depth = most < RING_DEPTH ? (int)(most + 0.5) : RING_DEPTH;
     if (depth <= 1)
         return;
     s->depth = depth;
-    double ahead_ns = predict(plan, p);
-    if (ahead_ns < 1.002 * plan->predicted_ns)
-        plan->predicted_ns = ahead_ns;
+    double ahead_ns = predict(draft, p);
+    if (ahead_ns < 1.002 * draft->predicted_ns)
+        draft->predicted_ns = ahead_ns;
     else
         s->depth = 1;
 }
 
 /* One operation at a time and core, of those that are not tiny. */
-static double mean_ns(const graphi_plan *plan)
+static double mean_ns(const struct draft *draft)
 {
-    const struct compiled *c = plan->compiled;
+    const struct compiled *c = draft->compiled;
     double sum = 0;
     int32_t count = 0;
     for (int32_t t = 0; t < c->tasks; t++) {
-        sum += curve_ns(&plan->curves[c->curve_of[t]], plan->setting.width);
+        sum += curve_ns(&draft->curves[c->curve_of[t]], draft->setting.width);
         count += !(c->flags[t] & TASK_INLINE);
     }
     return count ? sum / count : 0;
@@ -181,44 +183,44 @@ static double mean_ns(const graphi_plan *plan)
  * what nobody takes over from an executor that is late is little. Of few executors: of many one is always late. */
 static const double SHORT_NS = 20000;
 
-static void choose_driver(graphi_plan *plan, graphi_driver asked)
+static void choose_driver(struct draft *draft, graphi_driver asked)
 {
-    graphi_setting *s = &plan->setting;
+    graphi_setting *s = &draft->setting;
     const bool open = asked == GRAPHI_DRIVER_AUTO && s->driver == GRAPHI_DRIVER_COMBINING;
     if (open && s->executors > 1 && s->executors < FEW_EXECUTORS && s->join != 1 && s->light != 1 && s->depth <= 1 &&
-        setting_orders_alone(s) && mean_ns(plan) < SHORT_NS)
+        setting_orders_alone(s) && mean_ns(draft) < SHORT_NS)
         s->driver = GRAPHI_DRIVER_STATIC;
 }
 
 /* The paper weighs an operation's three fastest widths. With few cores those are all widths there are, and what fits
  * beside others is taken though it is slow. Where times are measured here fewer are weighed if the simulator predicts a
  * gain that is beyond its error. */
-static void choose_candidates(graphi_plan *plan, struct predictor *p)
+static void choose_candidates(struct draft *draft, struct predictor *p)
 {
-    graphi_setting *s = &plan->setting;
+    graphi_setting *s = &draft->setting;
     bool weighs = s->policy == GRAPHI_POLICY_S123 || s->policy == GRAPHI_POLICY_S1234;
-    if (s->candidates > 0 || !weighs || !plan->measured || !plan->machine->captured)
+    if (s->candidates > 0 || !weighs || !draft->measured || !draft->machine->captured)
         return;
     int best = s->candidates = 3;
-    double usual = predict(plan, p), least = 0.98 * usual;
+    double usual = predict(draft, p), least = 0.98 * usual;
     for (s->candidates = 2; s->candidates >= 1; s->candidates--) {
-        double ns = predict(plan, p);
+        double ns = predict(draft, p);
         best = ns < least ? s->candidates : best;
         least = fmin(ns, least);
     }
     s->candidates = best;
     if (best < 3)
-        text_add(&plan->why, "strategy 3 weighs %d of an operation's widths: predicted %.3f ms, %.3f ms with 3\n", best,
-                 least / 1e6, usual / 1e6);
+        text_add(&draft->why, "strategy 3 weighs %d of an operation's widths: predicted %.3f ms, %.3f ms with 3\n",
+                 best, least / 1e6, usual / 1e6);
 }
 
-static void choose_own_depth(graphi_plan *plan, int wanted, struct predictor *p)
+static void choose_own_depth(struct draft *draft, int wanted, struct predictor *p)
 {
-    plan->setting.depth = setting_has_rings(&plan->setting) ? wanted : 1;
-    if (plan->setting.depth > 0)
-        plan->predicted_ns = predict(plan, p);
+    draft->setting.depth = setting_has_rings(&draft->setting) ? wanted : 1;
+    if (draft->setting.depth > 0)
+        draft->predicted_ns = predict(draft, p);
     else
-        choose_depth(plan, p);
+        choose_depth(draft, p);
 }
 
 /* Strategies look at one class at a time: at what it takes, not at what its neighbours pay for data that another team
@@ -227,46 +229,46 @@ static void choose_own_depth(graphi_plan *plan, int wanted, struct predictor *p)
  * (allot_uniform.c). */
 static const double TRUSTED = 0.02;
 
-static bool keeps_uniform(const graphi_plan *plan)
+static bool keeps_uniform(const struct draft *draft)
 {
-    const graphi_setting *s = &plan->setting;
-    bool asked = s->keep_uniform > 0 || (s->keep_uniform == 0 && plan->measured && plan->machine->captured);
-    return asked && policy_of(s)->own_teams && plan->compiled->tasks <= MOST_SIMULATED_TASKS;
+    const graphi_setting *s = &draft->setting;
+    bool asked = s->keep_uniform > 0 || (s->keep_uniform == 0 && draft->measured && draft->machine->captured);
+    return asked && policy_of(s)->own_teams && draft->compiled->tasks <= MOST_SIMULATED_TASKS;
 }
 
-static void weigh_uniform(graphi_plan *plan, int wanted_depth, struct predictor *p)
+static void weigh_uniform(struct draft *draft, int wanted_depth, struct predictor *p)
 {
-    graphi_setting *s = &plan->setting, best = *s;
+    graphi_setting *s = &draft->setting, best = *s;
     const graphi_setting own = *s;
     int used = own.executors * own.width;
-    double own_ns = plan->predicted_ns, best_ns = INFINITY;
-    if (!keeps_uniform(plan))
+    double own_ns = draft->predicted_ns, best_ns = INFINITY;
+    if (!keeps_uniform(draft))
         return;
     s->uniform = true;
     for (int k = 0; (k = setting_next_split(used, k)) != 0;) {
         s->executors = k;
         s->width = used / k;
-        choose_own_depth(plan, wanted_depth, p);
-        if (plan->predicted_ns < best_ns)
-            best = *s, best_ns = plan->predicted_ns;
+        choose_own_depth(draft, wanted_depth, p);
+        if (draft->predicted_ns < best_ns)
+            best = *s, best_ns = draft->predicted_ns;
     }
     bool kept = own_ns > (1 - TRUSTED) * best_ns;
-    text_add(&plan->why,
+    text_add(&draft->why,
              "%s: widths of its own predicted %.3f ms, teams of %d %.3f ms; %s, as the gain is %s %.0f %%\n",
              graphi_policy_name(own.policy), own_ns / 1e6, best.width, best_ns / 1e6,
              kept ? "the teams are kept" : "its own are followed", kept ? "below" : "at least", 100 * TRUSTED);
     *s = kept ? best : own;
     s->keep_uniform = kept ? 1 : -1;
-    plan->predicted_ns = kept ? best_ns : own_ns;
+    draft->predicted_ns = kept ? best_ns : own_ns;
 }
 
 /* What is reported is what runs. */
-static void fold(graphi_plan *plan)
+static void fold(struct draft *draft)
 {
-    graphi_setting *s = &plan->setting;
+    graphi_setting *s = &draft->setting;
     const graphi_setting asked = *s;
     if (setting_fold(s))
-        text_add(&plan->why, "%s, %d executors x %d threads: critical path first on %d x %d, as %s\n",
+        text_add(&draft->why, "%s, %d executors x %d threads: critical path first on %d x %d, as %s\n",
                  graphi_policy_name(asked.policy), asked.executors, asked.width, s->executors, s->width,
                  s->backward_executors > 0 ? "the order alone is heeded beside executors of the backward pass"
                                            : "all its teams are of one size");
@@ -280,15 +282,15 @@ static bool has_backward_pass(const struct compiled *c)
     return t < c->tasks;
 }
 
-static graphi_status complete(graphi_plan *plan, struct predictor *p)
+static graphi_status complete(struct draft *draft, struct predictor *p)
 {
-    graphi_setting *s = &plan->setting;
-    int cores = plan->machine->cores;
+    graphi_setting *s = &draft->setting;
+    int cores = draft->machine->cores;
     bool given = s->executors > 0 || s->width > 0, uniform = s->uniform;
     if (s->policy == GRAPHI_POLICY_SEQUENTIAL && !given)
         s->executors = 1;
     if (s->executors <= 0 && s->width <= 0)
-        split_cores(plan, p);
+        split_cores(draft, p);
     if (s->executors <= 0)
         s->executors = s->width <= cores ? cores / s->width : 1;
     if (s->width <= 0)
@@ -302,12 +304,12 @@ static graphi_status complete(graphi_plan *plan, struct predictor *p)
                     "found %d executors for the backward pass, expected at most the %d threads of %d executors x %d",
                     s->backward_executors, used, s->executors, s->width);
     const graphi_setting asked = *s;
-    if (!has_backward_pass(plan->compiled))
+    if (!has_backward_pass(draft->compiled))
         s->backward_executors = 0;
     setting_drop_unheeded(s);
-    fold(plan);
+    fold(draft);
     setting_use_left(s, cores);
-    choose_driver(plan, asked.driver);
+    choose_driver(draft, asked.driver);
     const char *light = asked.light != 1        ? ""
                         : used >= cores         ? " (no core is left for a light one)"
                         : s->driver == GRAPHI_DRIVER_STATIC ? " (a static driver has no light one)"
@@ -316,12 +318,12 @@ static graphi_status complete(graphi_plan *plan, struct predictor *p)
     const char *join = asked.join != 1 ? ""
                        : s->join != 1  ? " (no executors that could join)"
                                        : ", idle executors join";
-    choose_candidates(plan, p);
+    choose_candidates(draft, p);
     setting_constants(s);
     int wanted_depth = s->depth;
-    choose_own_depth(plan, wanted_depth, p);
-    weigh_uniform(plan, wanted_depth, p);
-    text_add(&plan->why, "%s: %d executors x %d threads%s on %d cores, policy %s, %s driver%s%s\n",
+    choose_own_depth(draft, wanted_depth, p);
+    weigh_uniform(draft, wanted_depth, p);
+    text_add(&draft->why, "%s: %d executors x %d threads%s on %d cores, policy %s, %s driver%s%s\n",
              given && s->uniform == uniform ? "setting" : "chosen", s->executors, s->width,
              s->light == 1 ? " and a light one" : light, cores, graphi_policy_name(s->policy),
              graphi_driver_name(s->driver), join, s->uniform ? "; uniform: critical path first" : "");
@@ -346,21 +348,21 @@ graphi_status setting_check(const graphi_setting *wanted)
     return GRAPHI_OK;
 }
 
-graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted)
+graphi_status setting_choose(struct draft *draft, const graphi_setting *wanted)
 {
-    size_t tasks = (size_t)plan->compiled->tasks + 1;
+    size_t tasks = (size_t)draft->compiled->tasks + 1;
     TRY(setting_check(wanted));
-    plan->setting = *wanted;
+    draft->setting = *wanted;
     double *finish = mem_alloc(sizeof *finish * tasks);
     struct event *events = mem_alloc(sizeof *events * 2 * tasks);
     graphi_status status = GRAPHI_OK;
     if (!finish || !events) {
         status = fail_memory("setting", tasks * sizeof *events * 2);
     } else {
-        plan->graph_width = graph_width(plan, finish, events);
-        text_add(&plan->why, "graph: %d operations, at most %d side by side (tiny ones left out)\n",
-                 plan->compiled->tasks, plan->graph_width);
-        status = complete(plan, &(struct predictor){.finish = finish});
+        draft->graph_width = graph_width(draft, finish, events);
+        text_add(&draft->why, "graph: %d operations, at most %d side by side (tiny ones left out)\n",
+                 draft->compiled->tasks, draft->graph_width);
+        status = complete(draft, &(struct predictor){.finish = finish});
     }
     mem_free(finish);
     mem_free(events);

@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "base/number.h"
 #include "base/status.h"
-#include "engine/compile/compile.h"
+#include "engine/compile/bind.h"
 #include "graph/op.h"
 
 #include <string.h>

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a graph to a plan: clone, keep what is wanted, passes, places and kernels, tasks and memory, costs, setting. The
- * user's graph is only read; the plan borrows its names and constants. Usual time: 10 ms for 1,000 operations. */
-#include "engine/choose/allot.h"
+/* From a graph to its compiled form: clone, keep what is wanted, passes, places and kernels, tasks and memory, classes.
+ * The user's graph is only read; the compiled form borrows its names and constants. Usual time: 10 ms for 1,000
+ * operations. */
 #include "engine/compile/compile.h"
 
 #include "base/clock.h"
 #include "base/float_mode.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/status.h"
-#include "engine/tune/rounding.h"
+#include "engine/compile/ancestors.h"
+#include "engine/compile/bind.h"
+#include "engine/compile/classes.h"
+#include "engine/compile/layout.h"
+#include "engine/compile/ports.h"
+#include "engine/compile/rounding.h"
+#include "engine/compile/tasks.h"
 #include "graph/op.h"
 #include "kernels/conv_choice.h"
 #include "machine/machine.h"
@@ -69,64 +76,6 @@ static graphi_status rewrite(struct compiled *c, const graphi_plan_options *opti
         status = passes_run(c->graph, &passes_options);
     text_free(&disable);
     return status ? status : keep_old_outputs(c->graph, c->source);
-}
-
-/* --- compiled --- */
-
-static int32_t find_port(const struct plan_port *ports, const struct index *names, const char *name)
-{
-    size_t seen = 0;
-    int32_t at;
-    while ((at = index_next(names, hash_string(HASH_START, name), &seen)) >= 0 && strcmp(ports[at].name, name) != 0)
-        continue;
-    return at;
-}
-
-int32_t plan_input(const struct compiled *c, const char *name)
-{
-    return find_port(c->inputs.data, &c->input_names, name);
-}
-
-int32_t plan_output(const struct compiled *c, const char *name)
-{
-    return find_port(c->outputs.data, &c->output_names, name);
-}
-
-static bool index_ports(const struct plan_port *ports, size_t count, struct index *names)
-{
-    bool enough = true;
-    for (size_t i = 0; i < count && enough; i++)
-        enough = index_add(names, hash_string(HASH_START, ports[i].name), (int32_t)i);
-    return enough;
-}
-
-static graphi_status name_ports(struct compiled *c)
-{
-    bool enough = true;
-    for (int32_t v = 0; v < (int32_t)c->graph->values.count; v++) {
-        const struct value *value = graph_value(c->graph, v);
-        if (value->kind == VALUE_INPUT)
-            enough = enough && array_push(&c->inputs, ((struct plan_port){.name = value->name, .value = v}));
-        if (value->kind == VALUE_PARAMETER)
-            enough = enough && array_push(&c->parameters, ((struct plan_parameter){.name = value->name, .value = v}));
-    }
-    for (size_t i = 0; i < c->graph->outputs.count; i++) {
-        const struct graph_output *output = &c->graph->outputs.data[i];
-        enough = enough && array_push(&c->outputs, ((struct plan_port){.name = output->name, .value = output->value}));
-    }
-    enough = enough && index_ports(c->inputs.data, c->inputs.count, &c->input_names) &&
-             index_ports(c->outputs.data, c->outputs.count, &c->output_names);
-    if (!enough)
-        return fail_memory("plan", sizeof(struct plan_port));
-    int32_t *begin, *list;
-    TRY(graph_users(c->graph, &begin, &list));
-    for (size_t i = 0; i < c->inputs.count; i++) {
-        int32_t v = c->inputs.data[i].value;
-        c->inputs.data[i].used = begin[v + 1] > begin[v];
-    }
-    mem_free(begin);
-    mem_free(list);
-    return GRAPHI_OK;
 }
 
 /* Beyond, the relation would take more than 100 MB; in-place work is then found for direct neighbours only. */
@@ -222,7 +171,7 @@ static void note_parameters(struct compiled *c)
 static graphi_status compile(struct compiled *c)
 {
     struct layout layout = {.compiled = c};
-    TRY(name_ports(c));
+    TRY(ports_find(c));
     graphi_status status = node_ancestors(c->graph, &layout.ancestors);
     if (!status)
         status = build(c, &layout);
@@ -236,10 +185,10 @@ static graphi_status compile(struct compiled *c)
     for (int32_t t = 0; !status && t < c->tasks; t++)
         c->packs += (graph_node(c->graph, c->task[t].node)->kind->flags & OP_PACK) != 0;
     layout_free(&layout);
-    return status ? status : cost_classes(c);
+    return status ? status : classes_find(c);
 }
 
-static void compiled_release(struct compiled *c)
+void compiled_release(struct compiled *c)
 {
     /* The last release sees what other threads did with the plan: acq_rel pairs with itself. */
     if (!c || atomic_fetch_sub_explicit(&c->references, 1, memory_order_acq_rel) != 1)
@@ -314,8 +263,27 @@ static graphi_status keep_options(struct compiled *c, const graphi_plan_options 
     return GRAPHI_OK;
 }
 
-static graphi_status compiled_create(const graphi_graph *graph, const graphi_machine *machine,
-                                     const graphi_plan_options *options, uint32_t rounding, struct compiled **out)
+static graphi_status check_options(const graphi_plan_options *options)
+{
+    if (options->disable)
+        TRY(graphi_pass_check(options->disable));
+    if ((unsigned)options->streaming > GRAPHI_STREAM_NEVER)
+        return fail(GRAPHI_INVALID, "plan options", "found %d as streaming, expected by size, always or never",
+                    (int)options->streaming);
+    if (options->precision != GRAPHI_F32 && options->precision != GRAPHI_BF16)
+        return fail(GRAPHI_INVALID, "plan options", "found %s as precision, expected float32 or bfloat16",
+                    graphi_dtype_name(options->precision));
+    if (options->conv_error != 0 && !(options->conv_error >= 1 && options->conv_error <= 1e6))
+        return fail(GRAPHI_INVALID, "plan options", "found %g as conv_error, expected 0 or 1 to 1e6",
+                    options->conv_error);
+    if (options->arena_target < 0)
+        return fail(GRAPHI_INVALID, "plan options", "found %lld as arena_target, expected 0 or more bytes",
+                    (long long)options->arena_target);
+    return GRAPHI_OK;
+}
+
+static graphi_status create(const graphi_graph *graph, const graphi_machine *machine,
+                            const graphi_plan_options *options, uint32_t rounding, struct compiled **out)
 {
     int64_t begin = clock_ns();
     struct compiled *c = mem_zalloc(sizeof *c);
@@ -350,135 +318,25 @@ static graphi_status compiled_create(const graphi_graph *graph, const graphi_mac
     return GRAPHI_OK;
 }
 
-/* --- plans --- */
-
-void plan_name_tasks(graphi_plan *plan)
+graphi_status compiled_create(const graphi_graph *graph, const graphi_machine *machine,
+                              const graphi_plan_options *options, uint32_t rounding, struct compiled **out)
 {
-    const struct compiled *c = plan->compiled;
-    plan->tasks = (struct tasks){.count = c->tasks,
-                                 .edges_begin = c->edges_begin,
-                                 .edges = c->edges,
-                                 .pending = c->pending,
-                                 .level = plan->level,
-                                 .flags = c->flags,
-                                 .kind = c->kind,
-                                 .kinds = c->kinds,
-                                 .curve_of = c->curve_of,
-                                 .curves = plan->curves,
-                                 .curves_count = c->curves,
-                                 .largest_input_from = c->largest_input_from,
-                                 .allotment = plan->allotment,
-                                 .scalability = c->scalability,
-                                 .shares = c->shares,
-                                 .data = (const char *)c->task,
-                                 .data_bytes = sizeof *c->task};
-}
-
-graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
-                        bool measured, const graphi_setting *setting, graphi_plan **out)
-{
-    graphi_plan *plan = mem_zalloc(sizeof *plan);
-    if (!plan)
-        return fail_memory("plan", sizeof *plan);
-    atomic_fetch_add_explicit(&compiled->references, 1,
-                              memory_order_relaxed); /* the caller holds one: it cannot be the last */
-    plan->compiled = compiled;
-    plan->machine = machine;
-    plan->measured = measured;
-    plan->curves = mem_zalloc_array((size_t)compiled->curves + 1, sizeof *plan->curves);
-    plan->level = mem_zalloc_array((size_t)compiled->tasks + 1, sizeof *plan->level);
-    graphi_status status = plan->curves && plan->level ? GRAPHI_OK : fail_memory("plan", (size_t)compiled->tasks * 8);
-    if (!status) {
-        if (curves)
-            memcpy(plan->curves, curves, (size_t)compiled->curves * sizeof *curves);
-        else
-            cost_curves(compiled, machine, plan->curves);
-        status = setting_choose(plan, setting);
-    }
-    if (!status)
-        status = cost_levels(plan);
-    if (!status) {
-        plan_name_tasks(plan);
-        status = allot_search(plan);
-    }
-    if (status)
-        graphi_plan_destroy(plan);
-    else
-        *out = plan;
-    return status;
-}
-
-graphi_status plan_directed(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
-                            const struct cost_curve *observed, bool measured, const graphi_setting *setting,
-                            graphi_plan **out)
-{
-    size_t classes = (size_t)compiled->curves;
-    struct cost_curve *kept = observed ? mem_zalloc_array(classes + 1, sizeof *kept) : NULL;
-    if (observed && !kept)
-        return fail_memory("plan", classes * sizeof *kept);
-    if (observed)
-        memcpy(kept, observed, classes * sizeof *kept);
-    graphi_status status = plan_over(compiled, machine, curves, measured, setting, out);
-    if (status)
-        mem_free(kept);
-    else
-        (*out)->observed = kept;
-    return status;
-}
-
-graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *machine, const graphi_plan_options *options,
-                           uint32_t rounding, graphi_plan **out)
-{
-    static const graphi_plan_options defaults;
-    struct compiled *compiled = NULL;
-    options = options ? options : &defaults;
     TRY(graphi_graph_status(graph));
-    if (options->disable)
-        TRY(graphi_pass_check(options->disable));
-    if ((unsigned)options->streaming > GRAPHI_STREAM_NEVER)
-        return fail(GRAPHI_INVALID, "plan options", "found %d as streaming, expected by size, always or never",
-                    (int)options->streaming);
-    if (options->precision != GRAPHI_F32 && options->precision != GRAPHI_BF16)
-        return fail(GRAPHI_INVALID, "plan options", "found %s as precision, expected float32 or bfloat16",
-                    graphi_dtype_name(options->precision));
-    if (options->conv_error != 0 && !(options->conv_error >= 1 && options->conv_error <= 1e6))
-        return fail(GRAPHI_INVALID, "plan options", "found %g as conv_error, expected 0 or 1 to 1e6",
-                    options->conv_error);
-    if (options->arena_target < 0)
-        return fail(GRAPHI_INVALID, "plan options", "found %lld as arena_target, expected 0 or more bytes",
-                    (long long)options->arena_target);
+    TRY(check_options(options));
     struct float_mode mode = float_mode_enter(); /* constants are folded and packed here */
-    graphi_status status = compiled_create(graph, machine, options, rounding, &compiled);
-    if (!status) {
-        status = plan_over(compiled, machine, NULL, false, &options->setting, out);
-        compiled_release(compiled);
-    }
+    graphi_status status = create(graph, machine, options, rounding, out);
     float_mode_leave(mode);
-    mem_trim(); /* passes and kernels' parameters before they are shared: two to three times what the plan keeps */
     return status;
 }
 
-bool plan_source_unchanged(const struct compiled *compiled)
+struct compiled *compiled_keep(struct compiled *c)
 {
-    return compiled->source->status == GRAPHI_OK && graph_hash(compiled->source) == compiled->graph_hash;
+    /* relaxed: the caller holds one, so it cannot be the last */
+    atomic_fetch_add_explicit(&c->references, 1, memory_order_relaxed);
+    return c;
 }
 
-graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine *machine,
-                                 const graphi_plan_options *options, graphi_plan **out)
+bool compiled_source_unchanged(const struct compiled *c)
 {
-    return plan_compile(graph, machine, options, 0, out);
-}
-
-void graphi_plan_destroy(graphi_plan *plan)
-{
-    if (!plan)
-        return;
-    compiled_release(plan->compiled);
-    mem_free(plan->curves);
-    mem_free(plan->observed);
-    mem_free(plan->level);
-    allotment_destroy(plan->allotment);
-    text_free(&plan->why);
-    tried_free(plan);
-    mem_free(plan);
+    return c->source->status == GRAPHI_OK && graph_hash(c->source) == c->graph_hash;
 }

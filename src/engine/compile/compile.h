@@ -1,62 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of compiling a graph, shared by compile.c, layout.c, bind.c and tasks.c. */
+/* The compiled form of a graph (struct compiled). Counted references: made by one thread, kept and released by any. */
 #ifndef ENGINE_COMPILE_H
 #define ENGINE_COMPILE_H
 
-#include "engine/compile/ancestors.h"
 #include "engine/compile/plan.h"
 
-/* --- layout.c: where every value lies --- */
+/* With these forms of rounding.h. Errors: those of graphi_plan_create. */
+graphi_status compiled_create(const graphi_graph *graph, const graphi_machine *machine,
+                              const graphi_plan_options *options, uint32_t rounding, struct compiled **out);
+struct compiled *compiled_keep(struct compiled *compiled); /* a further reference */
+void compiled_release(struct compiled *compiled);          /* accepts NULL */
 
-enum role { ROLE_TASK, ROLE_NONE /* a view, placed parts, an assignment that its producer performs */, ROLE_PREPARED };
-
-struct bind_call;
-
-struct lying { /* what lies in a buffer */
-    int32_t first;       /* its value that was placed last, -1 */
-    int32_t overwritten; /* last node that took it over in place, -1 */
-    int32_t last_reader; /* of all its values, -1 */
-};
-
-struct layout {
-    struct compiled *compiled;
-    uint8_t *role;                /* per node */
-    bool *dense;                  /* per value: must have a dense place of its own (a kernel refused the strided one) */
-    bool no_elision;              /* assignments are copies (their early writing would make a cycle) */
-    bool cycle;                   /* which was found: early writing of a parameter met a late reader */
-    bool *output;                 /* per value: an output of the graph */
-    int32_t *users_begin, *users; /* of values */
-    int32_t *refuses;             /* per value: the reader that takes no strided input, -1: none, -2: several */
-    int32_t *part_of;             /* per value: the node last seen to have it as a part, -1 */
-    bool *copied;                 /* per node: a concatenation that too many would wait for were it none */
-    int32_t *next;                /* value after this one in the same buffer, -1 */
-    ARRAY(struct lying) lying;    /* per buffer */
-    struct ancestors *ancestors;  /* of nodes */
-};
-
-/* Most inputs or outputs a node has; at least 1. */
-size_t graph_widest(const graphi_graph *graph);
-
-/* Fills compiled.place, buffers and the roles; may be called again after changes to `dense` and `no_elision`. */
-graphi_status layout_places(struct layout *layout);
-void layout_free(struct layout *layout);
-void bind_call_of(const struct layout *layout, int32_t node, struct array_desc *in, struct array_desc *out, char *where,
-                  size_t size, struct bind_call *call);
-
-/* --- bind.c: kernels --- */
-
-/* Places and binds every node that has a role; one entry a node, zeroed for those that vanish. */
-graphi_status bind_nodes(struct layout *layout, struct bound **out);
-void bound_free(struct bound *bound, size_t nodes);
-
-/* Takes the forms prepared outside of tasks out of `bound`, and makes those of constants. */
-graphi_status bind_prepared(struct layout *layout, struct bound *bound);
-
-/* Appends the arguments of a bound node. */
-graphi_status bind_arguments(struct compiled *compiled, struct bound *bound);
-
-/* --- tasks.c: edges, order, memory, costs --- */
-
-graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struct bound *bound);
+/* Is the graph what it was? Others of its plans are compiled from it anew; what was added since is in none of them. */
+bool compiled_source_unchanged(const struct compiled *compiled);
 
 #endif

@@ -11,7 +11,7 @@
  * All or nothing: a concatenation that cannot place every input copies them all. Whoever refuses a strided argument
  * when its kernel is bound gets a dense one in the next round (layout.dense). Compile time only. */
 #include "base/status.h"
-#include "engine/compile/compile.h"
+#include "engine/compile/layout.h"
 #include "graph/op.h"
 
 #include <string.h>

@@ -7,7 +7,6 @@
 
 #include "base/index.h"
 #include "base/text.h"
-#include "engine/cost/traffic.h"
 #include "graph/graph.h"
 #include "kernels/kernel.h"
 #include "schedule/edges.h"
@@ -107,7 +106,7 @@ struct compiled {
     uint8_t *flags, *scalability, *shares;
     int32_t *kind, *curve_of, *largest_input_from;
     int32_t kinds, curves;
-    uint64_t *class_key;          /* one a curve; plan_class_key */
+    uint64_t *class_key;          /* one a curve; class_key_at */
     int32_t *class_task, *class_tasks; /* one a curve: the first task that it is of, and how many there are */
 
     unsigned char *constants;     /* prepared forms of constants */
@@ -150,99 +149,5 @@ struct graphi_plan {
     struct text why;              /* what was chosen and why; settings tried */
     ARRAY(struct tried) tried;    /* the same settings, by predicted time; none where nothing was tuned */
 };
-
-/* --- compile.c --- */
-
-/* Inputs or outputs of the plan by name; -1: there is none of it. */
-int32_t plan_input(const struct compiled *compiled, const char *name);
-int32_t plan_output(const struct compiled *compiled, const char *name);
-
-/* --- cost.c --- */
-
-/* Rates of a machine, the usual ones where it was not measured. */
-struct cost_rates {
-    double core_gflops, core_gbs, all_gbs, barrier_ns;
-};
-struct cost_rates cost_rates(const graphi_machine *machine);
-
-/* Longest duration, 28 hours: levels, which add up tens of thousands of them, stay within 63 bits. */
-#define MOST_NS 1e14
-
-/* ns of a kernel on one thread, every machine rate that was not measured taken as usual. */
-double cost_estimate(const graphi_machine *machine, const struct kernel *kernel);
-void cost_curves(const struct compiled *compiled, const graphi_machine *machine,
-                 struct cost_curve *curves); /* estimated, one a class */
-graphi_status cost_classes(struct compiled *compiled); /* curve_of, class_key, kind, flags, scalability */
-uint64_t plan_class_key(const graphi_plan *plan, int32_t class); /* graphi/curves.h; its affinity included */
-graphi_status cost_levels(graphi_plan *plan); /* and bounds, from the plan's curves; MEMORY */
-
-/* --- setting.c --- */
-
-/* The simulator knows what two sums do not (order, hand-over, tails); it takes its time, though: plan.predicted_ns of
- * more tasks is an estimate that knows executors and widths alone. */
-enum { MOST_SIMULATED_TASKS = 20000 };
-enum { FEW_EXECUTORS = 16 }; /* less than that have a static driver unasked */
-
-/* USAGE naming what is none: every setting of a caller, before it is looked at. */
-graphi_status setting_check(const graphi_setting *wanted);
-/* Fills what `wanted` leaves open; USAGE when it does not fit. Tells why in plan.why. */
-graphi_status setting_choose(graphi_plan *plan, const graphi_setting *wanted);
-
-/* --- compile.c --- */
-
-/* graphi_plan_create with these forms of rounding.h. */
-graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *machine, const graphi_plan_options *options,
-                           uint32_t rounding, graphi_plan **out);
-
-/* Is the graph what it was? Others of its plans are compiled from it anew; what was added since is in none of them. */
-bool plan_source_unchanged(const struct compiled *compiled);
-
-/* A plan over `compiled` (takes a further reference) for `machine`, with curves copied from `curves`, or estimated when
- * NULL. */
-graphi_status plan_over(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
-                        bool measured, const graphi_setting *setting, graphi_plan **out);
-void plan_name_tasks(graphi_plan *plan); /* fills plan.tasks */
-
-/* The same, with curves observed beside those that a model predicts, copied too; NULL: none. */
-graphi_status plan_directed(struct compiled *compiled, const graphi_machine *machine, const struct cost_curve *curves,
-                            const struct cost_curve *observed, bool measured, const graphi_setting *setting,
-                            graphi_plan **out);
-
-/* --- tried.c --- */
-
-/* Appends it with a copy of its times. MEMORY. */
-graphi_status tried_add(graphi_plan *plan, const struct tried *tried);
-void tried_free(graphi_plan *plan);
-
-/* --- simulate.c --- */
-
-/* The plan's setting on its machine in virtual time, as often as wanted. The plan stays as it is meanwhile; what its
- * allotment points to may change between runs. records NULL: no trace. */
-struct plan_simulator {
-    struct schedule *schedule;
-    struct traffic traffic;
-};
-graphi_status simulator_open(const graphi_plan *plan, struct plan_simulator *out); /* close after success */
-/* Decisions follow the plan's curves, time passes by those of `truth`. */
-graphi_status simulator_open_against(const graphi_plan *plan, const graphi_plan *truth, struct plan_simulator *out);
-graphi_status simulator_run(struct plan_simulator *simulator, struct task_record *records, struct simulation *out);
-void simulator_close(struct plan_simulator *simulator);
-
-/* Once. */
-graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records, struct simulation *out);
-
-/* For executions of the plan on its own machine. The caller's. */
-graphi_status plan_schedule(const graphi_plan *plan, struct schedule **out);
-
-/* --- trace.c --- */
-
-/* Records of one execution as a timeline: of a run, or simulated ones (`run` NULL). `schedule` (NULL: none) has teams
- * and who joined, and must outlive it. */
-struct timeline;
-struct graphi_run;
-graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *records,
-                             const struct schedule *schedule, const struct graphi_run *run, struct timeline *timeline);
-void trace_timeline_free(struct timeline *timeline);
-graphi_status trace_write(const struct timeline *timeline, const char *prefix);
 
 #endif

@@ -7,8 +7,9 @@
 #include "base/index.h"
 #include "base/number.h"
 #include "base/status.h"
-#include "engine/compile/compile.h"
+#include "engine/compile/tasks.h"
 #include "engine/compile/memory.h"
+#include "engine/cost/cost.h"
 #include "graph/op.h"
 
 #include <string.h>

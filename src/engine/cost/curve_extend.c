@@ -16,10 +16,10 @@
  * square root. */
 #include "engine/cost/curve_extend.h"
 
+#include "engine/cost/cost.h"
 #include "machine/machine.h"
 
 #include <math.h>
-#include <string.h>
 
 static const double product_flops = 2.0 * 64 * 512 * 512, elementwise_bytes = 3.0 * 32768 * 4, start_ns = 60;
 
@@ -40,15 +40,6 @@ struct class_model curves_model(const graphi_machine *machine, const struct kern
     for (int p = 0; p < kernel->phases; p++)
         model.shares = kernel->shares[p] > model.shares ? kernel->shares[p] : model.shares;
     return model;
-}
-
-struct class_model curves_model_of(const graphi_plan *plan, const graphi_machine *machine, int32_t task)
-{
-    const struct compiled *c = plan->compiled;
-    const struct kernel *kernel = &c->task[task].kernel;
-    double here = plan->curves[c->curve_of[task]].ns[0];
-    double ratio = cost_estimate(machine, kernel) / cost_estimate(plan->machine, kernel);
-    return curves_model(machine, kernel, c->scalability[task], here * ratio);
 }
 
 /* Time of the busiest member, measured share by share: the shares are split as the engine splits them. */
@@ -116,23 +107,5 @@ void curves_extend(const struct class_model *model, const graphi_machine *machin
         if (machine->cores > CURVE_SAMPLES && width >= 4)
             next = (width + width / 2) & ~1;
         width = next < machine->cores ? next : machine->cores;
-    }
-}
-
-void curves_for_machine(const graphi_plan *plan, const graphi_machine *machine, struct cost_curve *curves)
-{
-    const struct compiled *c = plan->compiled;
-    for (int32_t t = 0; t < c->tasks; t++) {
-        int32_t k = c->curve_of[t];
-        if (curves[k].samples)
-            continue;
-        if (machine == plan->machine) {
-            curves[k] = plan->curves[k];
-            continue;
-        }
-        struct class_model model = curves_model_of(plan, machine, t);
-        curves_extend(&model, machine, &curves[k]);
-        curves[k].source = plan->curves[k].source;
-        memcpy(curves[k].model, plan->curves[k].model, sizeof curves[k].model);
     }
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cost curves of a plan extended to a machine that is not at hand (docs/simulator.md states the model and its limits).
- */
+/* Cost curves of a machine that is not at hand (docs/simulator.md states the model and its limits). */
 #ifndef ENGINE_CURVE_EXTEND_H
 #define ENGINE_CURVE_EXTEND_H
 
-#include "engine/compile/plan.h"
+#include "kernels/kernel.h"
+#include "schedule/schedule.h"
 
 /* What the extension knows of one class. */
 struct class_model {
@@ -19,17 +19,10 @@ struct class_model {
 /* The model of a class that takes t1 ns on one core of `machine`; scalability as tasks.scalability. */
 struct class_model curves_model(const graphi_machine *machine, const struct kernel *kernel, int scalability, double t1);
 
-/* The same of the class of `task`, from its time on one core of the plan's machine. */
-struct class_model curves_model_of(const graphi_plan *plan, const graphi_machine *machine, int32_t task);
-
 /* ns at `width` workers; spread: one a tile. */
 double curves_at(const struct class_model *model, const graphi_machine *machine, int width, bool spread);
 
 /* Both modes at increasing widths: all below 4, then half as many again each time, up to the cores. */
 void curves_extend(const struct class_model *model, const graphi_machine *machine, struct cost_curve *curve);
-
-/* Fills curves[0 .. tasks.curves_count), zeroed before: the plan's own where `machine` is the plan's, extended
- * otherwise. */
-void curves_for_machine(const graphi_plan *plan, const graphi_machine *machine, struct cost_curve *curves);
 
 #endif

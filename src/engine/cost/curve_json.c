@@ -4,7 +4,8 @@
  * on 68. */
 #include "engine/cost/curve_json.h"
 
-#include "engine/compile/plan.h"
+#include "base/status.h"
+#include "engine/cost/cost.h"
 
 #include <inttypes.h>
 #include <math.h>

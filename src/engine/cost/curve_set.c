@@ -5,13 +5,12 @@
 
 #include "base/array.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/index.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "engine/cost/climb.h"
+#include "engine/cost/cost.h"
 #include "engine/cost/curve_json.h"
-#include "graphi/curves.h"
 #include "machine/machine.h"
 
 #include <inttypes.h>
@@ -230,11 +229,11 @@ graphi_status curve_set_fits(const graphi_curves *known, const graphi_machine *m
                 "found curves of machine %s, expected those of %s", known->machine->name, machine->name);
 }
 
-int32_t curve_set_take(const graphi_curves *known, const graphi_plan *plan, int interval, struct cost_curve *curves)
+int32_t curve_set_take(const graphi_curves *known, struct class_keys classes, int interval, struct cost_curve *curves)
 {
     int32_t taken = 0;
-    for (int32_t k = 0; known && k < plan->compiled->curves; k++) {
-        const struct entry *entry = find(&known->entries, plan_class_key(plan, k), "");
+    for (int32_t k = 0; known && k < classes.count; k++) {
+        const struct entry *entry = find(&known->entries, class_key_at(classes, k), "");
         if (!entry || (entry->curve.interval && entry->curve.interval != interval))
             continue;
         curves[k] = entry->curve;
@@ -244,12 +243,12 @@ int32_t curve_set_take(const graphi_curves *known, const graphi_plan *plan, int 
     return taken;
 }
 
-graphi_status curve_set_learn(graphi_curves *known, const graphi_plan *plan, const struct cost_curve *curves,
+graphi_status curve_set_learn(graphi_curves *known, struct class_keys classes, const struct cost_curve *curves,
                               bool disturbed)
 {
-    for (int32_t k = 0; k < plan->compiled->curves; k++)
+    for (int32_t k = 0; k < classes.count; k++)
         if (curves[k].source == GRAPHI_CURVE_MEASURED)
-            TRY(put(&known->entries, &(struct entry){plan_class_key(plan, k), true, disturbed, curves[k]}));
+            TRY(put(&known->entries, &(struct entry){class_key_at(classes, k), true, disturbed, curves[k]}));
     return GRAPHI_OK;
 }
 

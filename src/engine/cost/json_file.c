@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "engine/compile/plan.h"
+#include "engine/cost/cost.h"
 
 #include <inttypes.h>
 #include <math.h>

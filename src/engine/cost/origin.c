@@ -4,12 +4,11 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "engine/compile/plan.h"
 #include "schedule/edges.h"
 
-graphi_status origins_open(const struct compiled *c, struct origins *out)
+graphi_status origins_open(const struct tasks *t, struct origins *out)
 {
-    return edges_predecessors(c->tasks, c->edges_begin, c->edges, &out->begin, &out->from);
+    return edges_predecessors(t->count, t->edges_begin, t->edges, &out->begin, &out->from);
 }
 
 void origins_close(struct origins *o)
@@ -34,17 +33,17 @@ double origins_elsewhere(const struct origins *o, const struct seat *seat, int32
 }
 
 /* A class belongs to a half by the depth of its first task. */
-graphi_status seating_open(const struct compiled *c, struct seating *s)
+graphi_status seating_open(const struct tasks *tasks, struct seating *s)
 {
-    size_t tasks = (size_t)c->tasks + 1, classes = (size_t)c->curves + 1;
-    int32_t *depth = mem_zalloc_array(tasks, sizeof *depth);
-    s->seat = mem_zalloc_array(tasks, sizeof *s->seat);
+    size_t count = (size_t)tasks->count + 1, classes = (size_t)tasks->curves_count + 1;
+    int32_t *depth = mem_zalloc_array(count, sizeof *depth);
+    s->seat = mem_zalloc_array(count, sizeof *s->seat);
     s->half = mem_zalloc_array(2 * classes, sizeof *s->half);
     s->other_half = s->half ? s->half + classes : NULL;
-    graphi_status status = depth && s->seat && s->half ? origins_open(c, &s->origins)
-                                                       : fail_memory("measurement", tasks * sizeof *s->seat);
-    for (int32_t t = 0; t < c->tasks && !status; t++) {
-        int32_t class = c->curve_of[t];
+    graphi_status status = depth && s->seat && s->half ? origins_open(tasks, &s->origins)
+                                                       : fail_memory("measurement", count * sizeof *s->seat);
+    for (int32_t t = 0; t < tasks->count && !status; t++) {
+        int32_t class = tasks->curve_of[t];
         for (int32_t e = s->origins.begin[t]; e < s->origins.begin[t + 1]; e++)
             depth[t] = depth[t] > depth[s->origins.from[e]] ? depth[t] : depth[s->origins.from[e]] + 1;
         if (!s->half[class] && !s->other_half[class])

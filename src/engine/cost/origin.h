@@ -8,12 +8,10 @@
 
 #include "schedule/schedule.h"
 
-struct compiled;
-
 struct origins { /* predecessors of t: from[begin[t]] .. */
     int32_t *begin, *from;
 };
-graphi_status origins_open(const struct compiled *compiled, struct origins *out);
+graphi_status origins_open(const struct tasks *tasks, struct origins *out);
 void origins_close(struct origins *origins); /* accepts a zeroed one */
 
 /* 0 .. 1: the part of the predecessors of `task` that ran on other teams than it, when they ran on these seats. */
@@ -26,7 +24,7 @@ struct seating {
     struct seat *seat;        /* one a task, of the execution at hand */
     bool *half, *other_half;  /* one a class */
 };
-graphi_status seating_open(const struct compiled *compiled, struct seating *out);
+graphi_status seating_open(const struct tasks *tasks, struct seating *out);
 void seating_close(struct seating *seating); /* accepts a zeroed one, and one whose opening failed */
 
 #endif

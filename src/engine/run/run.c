@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "engine/choose/planning.h"
+#include "engine/compile/ports.h"
 #include "graph/op.h"
 
 #include <stdio.h>

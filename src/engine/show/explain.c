@@ -3,8 +3,9 @@
  * will run it, which is the plan in virtual time; of a run what its policy has learned. Text, made once per command;
  * any thread. Usual size: 100 KB for thousands of operations. */
 #include "base/status.h"
-#include "engine/compile/plan.h"
-#include "engine/tune/rounding.h"
+#include "engine/choose/planning.h"
+#include "engine/choose/simulator.h"
+#include "engine/compile/rounding.h"
 #include "engine/run/run.h"
 #include "graph/op.h"
 #include "machine/machine.h"
@@ -84,7 +85,8 @@ static graphi_status play(const graphi_plan *plan, const graphi_plan *truth, str
                          .running = mem_zalloc_array(tasks, sizeof *p->running)};
     if (!p->records || !p->order || !p->running)
         return fail_memory("explanation", tasks * sizeof *p->records);
-    TRY(simulator_open_against(plan, truth, &p->simulator));
+    const struct simulated what = simulated_plan(plan, truth);
+    TRY(simulator_open(&what, &p->simulator));
     TRY(simulator_run(&p->simulator, p->records, &simulation));
     for (int32_t t = 0; t < plan->compiled->tasks; t++)
         p->order[t] = (struct start){p->records[t].start_ns, t};
@@ -240,8 +242,12 @@ graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char
     struct text text = {0};
     graphi_plan *observed = NULL;
     graphi_status status = GRAPHI_OK;
+    const struct plan_parts parts = {.machine = plan->machine,
+                                     .curves = plan->observed,
+                                     .measured = plan->measured,
+                                     .setting = &plan->setting};
     if (plan->observed)
-        status = plan_over(plan->compiled, plan->machine, plan->observed, plan->measured, &plan->setting, &observed);
+        status = plan_make(plan->compiled, &parts, &observed);
     if (!status)
         status = explain(plan, observed ? observed : plan, operations, &text);
     graphi_plan_destroy(observed);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a plan tells about itself: numbers, and the text that --explain shows. */
+/* What a plan tells about itself: numbers, and the settings that were tried for it. Any thread. */
 #include "base/hash.h"
 #include "base/status.h"
 #include "engine/compile/plan.h"
+#include "engine/tune/race.h"
 #include "graph/op.h"
 #include "machine/machine.h"
 #include "schedule/setting_canonical.h"
@@ -68,4 +69,27 @@ void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info)
     };
     uint64_t hash = hash_u64(hash_u64(hash_u64(HASH_START, c->graph_hash), info->machine_hash), c->hash);
     info->hash = hash_allotment(hash_curves(setting_hash(hash, &plan->setting), plan), plan);
+}
+
+/* 0 where one of them did not run. */
+static double ratio_of(const struct tried *a, const struct tried *b)
+{
+    double ratio[RACE_ROUNDS];
+    const int count = a->rounds < b->rounds ? a->rounds : b->rounds;
+    for (int i = 0; i < count; i++)
+        ratio[i] = a->ms[i] / b->ms[i];
+    return race_middle(ratio, count);
+}
+
+bool graphi_plan_trial_at(const graphi_plan *plan, int i, graphi_trial *out)
+{
+    if (i < 0 || (size_t)i >= plan->tried.count)
+        return false;
+    const struct tried *t = &plan->tried.data[i];
+    *out = (graphi_trial){.setting = t->setting, .predicted_ms = t->predicted_ns / 1e6, .rounds = t->rounds,
+                          .ms = t->ms, .median_ms = race_middle(t->ms, t->rounds), .chosen = t->chosen};
+    for (size_t k = 0; k < plan->tried.count; k++)
+        if (plan->tried.data[k].chosen)
+            out->ratio = ratio_of(t, &plan->tried.data[k]);
+    return true;
 }

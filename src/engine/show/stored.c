@@ -6,9 +6,10 @@
 #include "base/file.h"
 #include "base/status.h"
 #include "engine/cost/curve_json.h"
-#include "engine/compile/plan.h"
+#include "engine/choose/planning.h"
+#include "engine/cost/cost.h"
 #include "engine/tune/race.h"
-#include "engine/tune/rounding.h"
+#include "engine/compile/rounding.h"
 #include "engine/show/whom.h"
 #include "machine/machine.h"
 #include "schedule/ring.h"
@@ -277,9 +278,13 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
     graphi_status status = read_curves(r, "curves", c, curves);
     if (!status)
         status = read_observed(r, c, observed, &any);
+    const struct plan_parts parts = {.machine = fresh->machine,
+                                     .curves = curves,
+                                     .observed = any ? observed : NULL,
+                                     .measured = json_is_true(measured),
+                                     .setting = &setting};
     if (!status)
-        status = plan_directed(fresh->compiled, fresh->machine, curves, any ? observed : NULL,
-                               json_is_true(measured), &setting, &plan);
+        status = plan_make(fresh->compiled, &parts, &plan);
     mem_free(curves);
     if (status == GRAPHI_USAGE)
         return json_file_wrong(r, "setting", json_object_get(r->root, "setting"),

@@ -3,6 +3,8 @@
  * turns it into timeline_page[]. Usual size: 300 to 20,000 events. */
 #include "engine/show/timeline.h"
 
+#include "engine/show/timeline_sum.h"
+
 #include <stdio.h>
 #include <string.h>
 

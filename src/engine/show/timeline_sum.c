@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a timeline tells: how each lane's time was spent, where idle time was lost, and which chain of operations the
  * execution's length comes from. Pure, after an execution. Usual size: 300 to 20,000 events. */
-#include "engine/show/timeline.h"
+#include "engine/show/timeline_sum.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,8 @@
 /* Whom a stored plan is for, in words (whom.h). Usual size: a dozen facts, half a kilobyte. */
 #include "engine/show/whom.h"
 
+#include "engine/compile/compile.h"
+
 #include "base/isa.h"
 #include "base/status.h"
 #include "kernels/conv_choice.h"
@@ -179,7 +181,7 @@ enum { FACTS = sizeof facts / sizeof *facts };
 void whom_write(struct text *text, const struct compiled *compiled, const graphi_machine *machine)
 {
     const struct whom whom = {compiled, machine};
-    const bool same_graph = plan_source_unchanged(compiled); /* nobody knows what it was otherwise */
+    const bool same_graph = compiled_source_unchanged(compiled); /* nobody knows what it was otherwise */
     bool any = false;
     text_add(text, "  \"for\": {");
     for (int i = 0; i < FACTS; i++) {

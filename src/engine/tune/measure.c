@@ -14,10 +14,14 @@
  * measured per operation; no makespan is looked at. */
 #include "base/clock.h"
 #include "base/status.h"
+#include "engine/choose/allotment.h"
+#include "engine/choose/planning.h"
+#include "engine/compile/classes.h"
 #include "engine/cost/climb.h"
 #include "engine/cost/curve_set.h"
 #include "engine/cost/origin.h"
-#include "engine/tune/tune.h"
+#include "engine/tune/measure.h"
+#include "engine/tune/two_ways.h"
 #include "machine/machine.h"
 #include "machine/others.h"
 #include "schedule/setting_canonical.h"
@@ -38,10 +42,10 @@ struct width {
     bool spread; /* one worker a tile */
 };
 
-static graphi_status open_over(const graphi_plan *base, const struct cost_curve *curves, graphi_policy policy,
-                               int executors, int width, struct width *w)
+/* allotment: the plan's, of a malleable policy; NULL: none. */
+static graphi_status open_plan(const graphi_plan *base, graphi_policy policy, int executors, int width,
+                               struct allotment *allotment, struct width *w)
 {
-    size_t tasks = (size_t)base->compiled->tasks + 1;
     graphi_setting setting = {.policy = policy,
                               .driver = GRAPHI_DRIVER_COMBINING,
                               .executors = executors,
@@ -50,46 +54,53 @@ static graphi_status open_over(const graphi_plan *base, const struct cost_curve 
                               .light = -1,
                               .keep_uniform = -1};
     setting_place(&setting, &base->setting);
+    const struct plan_parts parts = {.machine = base->machine,
+                                     .curves = base->curves,
+                                     .measured = base->measured,
+                                     .setting = &setting,
+                                     .allotment = allotment};
+    TRY(plan_make(base->compiled, &parts, &w->plan));
+    return schedule_create(&w->plan->tasks, &w->plan->setting, base->machine, &w->schedule);
+}
+
+static graphi_status open_rows(const graphi_plan *base, int executors, struct width *w)
+{
+    size_t tasks = (size_t)base->compiled->tasks + 1;
     w->ns = mem_zalloc_array(tasks * MOST_ROUNDS, sizeof *w->ns);
     w->load = executors > 1 ? mem_zalloc_array(tasks * MOST_ROUNDS, sizeof *w->load) : NULL;
     w->elsewhere = executors > 1 ? mem_zalloc_array(tasks * MOST_ROUNDS, sizeof *w->elsewhere) : NULL;
     if (!w->ns || (executors > 1 && (!w->load || !w->elsewhere)))
         return fail_memory("measurement", tasks * MOST_ROUNDS * sizeof *w->ns);
-    TRY(plan_over(base->compiled, base->machine, curves, base->measured, &setting, &w->plan));
-    return schedule_create(&w->plan->tasks, &w->plan->setting, base->machine, &w->schedule);
+    return GRAPHI_OK;
 }
 
 static graphi_status width_open(const graphi_plan *base, graphi_policy policy, int executors, int width,
                                 struct width *w)
 {
-    graphi_status status = open_over(base, base->curves, policy, executors, width, w);
     w->width = width;
-    return status;
+    TRY(open_rows(base, executors, w));
+    return open_plan(base, policy, executors, width, NULL, w);
 }
 
-/* Strategy 1 runs each operation alone on what its curve says is best: curves that say this width, one worker a tile if
- * `spread`, or one worker for classes marked in `narrow` (NULL: none). */
-static graphi_status planted_open(const graphi_plan *base, int width, bool spread, const bool *narrow, struct width *w)
+/* One operation at a time, by level, on a team of this width, of one worker a tile if `spread`, or on one worker for
+ * classes marked in `narrow` (NULL: none). */
+static graphi_status allotted_open(const graphi_plan *base, int width, bool spread, const bool *narrow, struct width *w)
 {
-    size_t classes = (size_t)base->compiled->curves;
-    struct cost_curve *planted = mem_zalloc_array(classes + 1, sizeof *planted);
-    if (!planted)
-        return fail_memory("measurement", classes * sizeof *planted);
-    for (size_t i = 0; i < classes; i++) {
-        bool one = narrow && narrow[i];
-        planted[i] = (struct cost_curve){.samples = 2,
-                                         .width = {1, width},
-                                         .ns = {one ? 1 : 2, one || spread ? 2 : 1},
-                                         .spread_ns = {0, spread},
-                                         .best = one ? 1 : width,
-                                         .last = width,
-                                         .spread_last = width};
-    }
-    graphi_status status = open_over(base, planted, GRAPHI_POLICY_S1, base->machine->cores, 1, w);
-    mem_free(planted);
+    const struct compiled *c = base->compiled;
     w->width = width;
     w->spread = spread;
-    return status;
+    TRY(open_rows(base, base->machine->cores, w));
+    struct allotment *allotment = allotment_create((size_t)c->tasks, width);
+    if (!allotment)
+        return fail_memory("measurement", (size_t)c->tasks * sizeof *allotment->width);
+    allotment->alone = true;
+    allotment->spread = spread;
+    for (int32_t t = 0; t < c->tasks; t++) {
+        allotment->key[t] = base->level[t];
+        if (narrow && narrow[c->curve_of[t]])
+            allotment->width[t] = 1;
+    }
+    return open_plan(base, GRAPHI_POLICY_MALLEABLE, base->machine->cores, 1, allotment, w);
 }
 
 static void width_close(struct width *w)
@@ -349,14 +360,14 @@ static graphi_status climb_on(graphi_run *run, struct climbing *k, const struct 
     const struct width *narrowest = &widths[0], *widest = &widths[count - (count > 0)];
     for (int next; !status && count < AT_ONCE && (next = climb_after(&k->limits, true, k->last[1])) != 0;
          k->last[1] = next)
-        status = planted_open(k->base, next, true, NULL, &widths[count++]);
+        status = allotted_open(k->base, next, true, NULL, &widths[count++]);
     struct width *beside = &widths[count], *in_order = beside + 1, *mixed = beside + 2;
     if (!status && extra)
         status = width_open(k->base, GRAPHI_POLICY_CRITICAL_PATH, cores, 1, beside);
     if (!status && extra)
         status = width_open(k->base, GRAPHI_POLICY_SEQUENTIAL, 1, widest->width, in_order);
     for (int half = 0; half < MIXED && !status && extra; half++)
-        status = planted_open(k->base, widest->width, false, half ? k->seating.other_half : k->seating.half,
+        status = allotted_open(k->base, widest->width, false, half ? k->seating.other_half : k->seating.half,
                               &mixed[half]);
     if (!status && !k->executions)
         status = warm_up(run, widest, patience);
@@ -440,10 +451,10 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
                                                          : fail_memory("measurement", classes * sizeof *k.climb);
     struct schedule *before = run->schedule;
     if (!status)
-        status = seating_open(base->compiled, &k.seating);
+        status = seating_open(&base->tasks, &k.seating);
     const int interval = options->exhaustive ? 0 : k.limits.interval;
     if (!status)
-        curve_set_take(options->known, base, interval, curves);
+        curve_set_take(options->known, plan_class_keys(base), interval, curves);
     for (size_t i = 0; i < classes && !status; i++)
         k.climb[i].mode[0].done = k.climb[i].mode[1].done = curves[i].samples > 0 && !curves[i].disturbed;
     const struct others began = others_read("/proc/stat");
@@ -453,7 +464,7 @@ graphi_status measure_curves(graphi_run *run, const struct patience *patience, c
     graphi_run_trace(run, false);
     const int32_t left = status ? 0 : conclude(&k, curves);
     if (!status && options->known && k.executions > 0 && (k.fewest >= TRUSTED || options->exhaustive))
-        status = curve_set_learn(options->known, base, curves, others_were_there(&began));
+        status = curve_set_learn(options->known, plan_class_keys(base), curves, others_were_there(&began));
     seating_close(&k.seating);
     mem_free(k.climb);
     mem_free(k.beside);

@@ -7,11 +7,17 @@
 #include "base/clock.h"
 #include "base/float_mode.h"
 #include "base/status.h"
+#include "engine/choose/planning.h"
+#include "engine/compile/classes.h"
+#include "engine/compile/compile.h"
 #include "engine/cost/climb.h"
+#include "engine/cost/cost.h"
 #include "engine/tune/counters.h"
 #include "engine/cost/curve_extend.h"
 #include "engine/cost/curve_set.h"
-#include "engine/tune/tune.h"
+#include "engine/tune/measure.h"
+#include "engine/tune/shares.h"
+#include "engine/tune/trial.h"
 #include "graph/op.h"
 #include "machine/machine.h"
 #include "machine/others.h"
@@ -65,7 +71,7 @@ bool graphi_plan_class_at(const graphi_plan *plan, int i, graphi_class *out)
                           .shares = 1,
                           .serial_ns = curve->ns[0],
                           .source = curve->source,
-                          .key = plan_class_key(plan, i)};
+                          .key = class_key_at(plan_class_keys(plan), i)};
     snprintf(out->kind, sizeof out->kind, "%s", graph_node(c->graph, bound->node)->kind->name);
     snprintf(out->kernel, sizeof out->kernel, "%s", bound->kernel.name);
     shapes_of(c, bound, out->shapes, sizeof out->shapes);
@@ -89,7 +95,7 @@ double graphi_plan_class_ns(const graphi_plan *plan, int i, const graphi_machine
     if (own && (curve->source || plan->machine->captured))
         return curve_mode_ns(curve, width, spread);
     machine = own ? plan->machine : machine;
-    struct class_model model = curves_model_of(plan, machine, c->class_task[i]);
+    struct class_model model = class_model_of(c, i, curve->ns[0], plan->machine, machine);
     return curves_at(&model, machine, width, spread);
 }
 
@@ -155,12 +161,13 @@ static graphi_status profile_elsewhere(graphi_run *run, const graphi_profile_opt
                                        const struct patience *patience, struct cost_curve *curves)
 {
     const struct compiled *c = run->plan->compiled;
+    const struct class_keys classes = plan_class_keys(run->plan);
     const graphi_machine *machine = options->machine;
     struct climb_limits limits = climb_limits(machine->cores, machine->tiles, options->interval, options->exhaustive);
     int interval = options->exhaustive ? 0 : limits.interval;
     struct share_times times;
     TRY(curve_set_fits(options->curves, machine));
-    if (curve_set_take(options->curves, run->plan, interval, curves) == c->curves)
+    if (curve_set_take(options->curves, classes, interval, curves) == c->curves)
         return GRAPHI_OK;
     const struct others began = others_read("/proc/stat");
     TRY(measure_shares(run, patience, &times));
@@ -182,7 +189,7 @@ static graphi_status profile_elsewhere(graphi_run *run, const graphi_profile_opt
         curves[k].interval = interval;
     }
     share_times_free(&times);
-    return options->curves ? curve_set_learn(options->curves, run->plan, curves, disturbed) : GRAPHI_OK;
+    return options->curves ? curve_set_learn(options->curves, classes, curves, disturbed) : GRAPHI_OK;
 }
 
 /* The curves of the same classes, numbered as in another compiled form; false: it has others. */
@@ -205,27 +212,27 @@ static bool renumber(const struct compiled *from, const struct cost_curve *curve
 static graphi_status plan_elsewhere(const graphi_plan *plan, const graphi_machine *machine,
                                     const struct cost_curve *curves, graphi_plan **out)
 {
-    struct compiled *c = plan->compiled;
+    struct compiled *c = plan->compiled, *there;
     const graphi_setting any = {.policy = plan->setting.policy};
+    struct plan_parts parts = {.machine = machine, .curves = curves, .measured = true, .setting = &any};
     graphi_plan_options options = c->options;
-    graphi_plan *there;
-    if (!plan_source_unchanged(c))
-        return plan_over(c, machine, curves, true, &any, out);
+    if (!compiled_source_unchanged(c))
+        return plan_make(c, &parts, out);
     options.setting = (graphi_setting){0};
     options.isa = isa_name(c->isa);
-    graphi_status status = plan_compile(c->source, machine, &options, c->rounding, &there);
+    graphi_status status = compiled_create(c->source, machine, &options, c->rounding, &there);
     if (status != GRAPHI_OK) /* kernels that it has not, or no memory */
-        return status == GRAPHI_UNSUPPORTED ? plan_over(c, machine, curves, true, &any, out) : status;
-    size_t classes = (size_t)there->compiled->curves + 1;
+        return status == GRAPHI_UNSUPPORTED ? plan_make(c, &parts, out) : status;
+    size_t classes = (size_t)there->curves + 1;
     struct cost_curve *own = mem_zalloc_array(classes, sizeof *own);
     status = own ? GRAPHI_OK : fail_memory("profile", classes * sizeof *own);
-    snprintf(there->compiled->timed_on, sizeof there->compiled->timed_on, "%s", plan->machine->cpu);
-    if (!status && renumber(c, curves, there->compiled, own))
-        status = plan_over(there->compiled, machine, own, true, &any, out);
-    else if (!status)
-        status = plan_over(c, machine, curves, true, &any, out);
+    snprintf(there->timed_on, sizeof there->timed_on, "%s", plan->machine->cpu);
+    const bool same = !status && renumber(c, curves, there, own);
+    parts.curves = same ? own : curves;
+    if (!status)
+        status = plan_make(same ? there : c, &parts, out);
     mem_free(own);
-    graphi_plan_destroy(there);
+    compiled_release(there);
     return status;
 }
 
@@ -271,7 +278,12 @@ graphi_status graphi_plan_profile(const graphi_plan *plan, graphi_state *state, 
         status = measured_curves(trial.run, options, &curves);
     trial_close(&trial);
     if (!status)
-        status = machine == plan->machine ? plan_over(plan->compiled, machine, curves, true, &plan->setting, out)
+        status = machine == plan->machine ? plan_make(plan->compiled,
+                                                      &(struct plan_parts){.machine = machine,
+                                                                           .curves = curves,
+                                                                           .measured = true,
+                                                                           .setting = &plan->setting},
+                                                      out)
                                           : plan_elsewhere(plan, machine, curves, out);
     mem_free(curves);
     return status;

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/float_mode.h"
 #include "base/status.h"
-#include "engine/tune/tune.h"
+#include "engine/tune/shares.h"
 
 #include <string.h>
 

@@ -1,26 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executions that leave no trace in the state: for tuning, profiling and counting. One thread; parameters that
  * executions change are copied once. */
-#include "base/clock.h"
 #include "base/random.h"
 #include "base/status.h"
-#include "engine/tune/tune.h"
+#include "engine/tune/trial.h"
 
 #include <string.h>
-
-bool patience_over(const struct patience *patience)
-{
-    return clock_ns() > patience->deadline;
-}
-
-graphi_status patience_stopped(const struct patience *patience)
-{
-    if (!patience->stop || !patience->stop(patience->context))
-        return GRAPHI_OK;
-    return fail(GRAPHI_INTERRUPTED, "tuning",
-                "found a request to stop, expected to measure until the end; parameters and "
-                "stored plans are as before");
-}
 
 static graphi_status save_parameters(struct trial *t)
 {

@@ -9,8 +9,13 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "engine/choose/planning.h"
+#include "engine/choose/setting.h"
+#include "engine/tune/candidates.h"
+#include "engine/tune/measure.h"
 #include "engine/tune/race.h"
-#include "engine/tune/rounding.h"
+#include "engine/tune/rounding_search.h"
+#include "engine/tune/trial.h"
 #include "machine/others.h"
 #include "schedule/setting_canonical.h"
 

@@ -3,8 +3,10 @@
  * each operation's time others ran beside it; and from times in two ways of running (alone and beside others, one order
  * and another) the factor of every class. Pure functions, called while a plan is profiled. Usual size: thousands of
  * records, a hundred classes. */
+#include "engine/tune/two_ways.h"
+
+#include "base/memory.h"
 #include "base/status.h"
-#include "engine/tune/tune.h"
 
 #include <math.h>
 #include <stdlib.h>

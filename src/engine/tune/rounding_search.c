@@ -1,77 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See rounding.h. What the search compares is the whole step under the setting that each form is given statically; the
+/* What the search compares is the whole step under the setting that each form is given statically; the
  * setting is tuned afterwards, for the winner alone. A form must be faster by more than the race's margin and noise, so
  * bits change for a gain only. Usual size: five forms, two of which change nothing in a given graph. One thread. */
-#include "engine/tune/rounding.h"
+#include "engine/tune/rounding_search.h"
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "engine/choose/planning.h"
+#include "engine/compile/compile.h"
+#include "engine/compile/rounding.h"
+#include "engine/run/run.h"
 #include "engine/tune/race.h"
+#include "engine/tune/trial.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Winograd's largest tiles have errors of up to 16 times the direct algorithm's (conv_choice.c). */
-const struct rounding_form rounding_forms[ROUNDING_FORMS] = {
-    {"merged-products", "+merge", 0},    /* products and convolutions that share an input are one */
-    {"large-tiles", NULL, 16},           /* convolutions with errors of up to 16 times the direct algorithm's */
-    {"direct-convolutions", NULL, 1},    /* no convolution by Winograd's algorithm */
-    {"separate-gradients", "reduce", 0}, /* each step of a sequence has a weight gradient, which are then added */
-    {"separate-sums", "sums", 0},        /* the products of a sum are operations of their own */
-};
-
-uint32_t rounding_with(uint32_t forms, int form)
-{
-    for (int i = 0; i < ROUNDING_FORMS; i++)
-        if (rounding_forms[form].conv_error > 0 && rounding_forms[i].conv_error > 0)
-            forms &= ~(UINT32_C(1) << i);
-    return forms | UINT32_C(1) << form;
-}
-
-void rounding_passes(uint32_t forms, const char *disable, struct text *out)
-{
-    text_add(out, "%s", disable ? disable : "");
-    for (int i = 0; i < ROUNDING_FORMS; i++)
-        if (forms >> i & 1 && rounding_forms[i].passes)
-            text_add(out, ",%s", rounding_forms[i].passes);
-}
-
-double rounding_conv_error(uint32_t forms, double asked)
-{
-    for (int i = 0; i < ROUNDING_FORMS; i++)
-        if (forms >> i & 1 && rounding_forms[i].conv_error > 0)
-            return rounding_forms[i].conv_error;
-    return asked;
-}
-
-void rounding_names(uint32_t forms, const char *between, struct text *out)
-{
-    for (int i = 0, named = 0; i < ROUNDING_FORMS; i++)
-        if (forms >> i & 1)
-            text_add(out, "%s%s", named++ ? between : "", rounding_forms[i].name);
-}
-
-bool rounding_parse(const char *names, uint32_t *forms)
-{
-    uint32_t found = 0;
-    for (bool more = *names; more;) {
-        int form = 0;
-        size_t size = strcspn(names, ",");
-        while (form < ROUNDING_FORMS &&
-               (strlen(rounding_forms[form].name) != size || strncmp(rounding_forms[form].name, names, size)))
-            form++;
-        if (form == ROUNDING_FORMS || found != (rounding_with(found, form) & ~(UINT32_C(1) << form)))
-            return false;
-        found = rounding_with(found, form);
-        more = names[size] == ',';
-        names += size + more;
-    }
-    *forms = found;
-    return true;
-}
-
-/* --- the search --- */
 
 /* A form that is alive. Its packed parameters go with its state. */
 struct entrant {
@@ -226,7 +170,7 @@ graphi_status rounding_search(const graphi_plan *plan, const graphi_state *state
                               graphi_plan **better, struct text *why)
 {
     struct entrant entrants[2] = {{0}};
-    if (!plan_source_unchanged(plan->compiled)) {
+    if (!compiled_source_unchanged(plan->compiled)) {
         text_add(why, "forms that round otherwise: left, for the graph was added to since the plan was made\n");
         return GRAPHI_OK;
     }
@@ -238,7 +182,9 @@ graphi_status rounding_search(const graphi_plan *plan, const graphi_state *state
     text_add(why, "forms that round otherwise, each on top of what was taken before (--allow-rounding; median ms):\n");
     graphi_status status = plan->compiled->rounding
                                ? compile(s, 0, &entrants[0].plan)
-                               : plan_over(plan->compiled, plan->machine, NULL, false, setting, &entrants[0].plan);
+                               : plan_make(plan->compiled,
+                                           &(struct plan_parts){.machine = plan->machine, .setting = setting},
+                                           &entrants[0].plan);
     for (int form = 0; form < ROUNDING_FORMS && !status; form++)
         status = challenge(s, form, progress, why);
     if (!status && s->entrant[0]->plan->compiled->rounding != plan->compiled->rounding) {

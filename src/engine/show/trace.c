@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From records of an execution to what people look at: a timeline and its summary. Only after an execution, never
  * during. */
+#include "engine/show/trace.h"
+
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/status.h"
-#include "engine/run/run.h"
-#include "engine/show/timeline.h"
+#include "engine/show/timeline_sum.h"
 #include "graph/op.h"
 #include "machine/machine.h"
 #include "schedule/policy.h"

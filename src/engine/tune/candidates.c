@@ -6,11 +6,13 @@
  * field of the race (race.h) is chosen: the promising ones, those first that differ from a simpler one in shape or in
  * predicted time. Usual number with all policies: 28 on two cores, 116 on 64, 148 on 68; a simulation takes
  * milliseconds. */
-#include "engine/tune/tune.h"
+#include "engine/tune/candidates.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/status.h"
+#include "engine/choose/planning.h"
+#include "engine/choose/setting.h"
 #include "machine/machine.h"
 #include "schedule/policy.h"
 #include "schedule/setting_canonical.h"
@@ -21,12 +23,19 @@
 static const double PROMISING = 1.5;
 static const double ALIKE = 1.005;
 
+static graphi_status plan_of(const struct candidates *c, const graphi_setting *setting, graphi_plan **out)
+{
+    const struct plan_parts parts = {
+        .machine = c->base->machine, .curves = c->curves, .measured = c->measured, .setting = setting};
+    return plan_make(c->base->compiled, &parts, out);
+}
+
 /* A candidate's plan is resolved at once, so that equal settings are seen as such. Failures to fit are skipped. */
 static graphi_status add_now(struct candidates *c, graphi_setting setting)
 {
     graphi_plan *plan;
     setting_place(&setting, &c->base->setting);
-    graphi_status status = plan_over(c->base->compiled, c->base->machine, c->curves, c->measured, &setting, &plan);
+    graphi_status status = plan_of(c, &setting, &plan);
     if (status == GRAPHI_USAGE)
         return GRAPHI_OK;
     TRY(status);
@@ -124,7 +133,7 @@ graphi_status candidates_add(struct candidates *c, bool policies)
 graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *setting)
 {
     graphi_plan *plan;
-    TRY(plan_over(c->base->compiled, c->base->machine, c->curves, c->measured, setting, &plan));
+    TRY(plan_of(c, setting, &plan));
     if (!array_push(&c->list, ((struct candidate){.plan = plan}))) {
         graphi_plan_destroy(plan);
         return fail_memory("tuning", sizeof *c->list.data);

@@ -2,13 +2,15 @@
 /* Forms of a graph that round otherwise: choices of the compiler that gain or lose time by the machine and alter the
  * last bits of results. Without --allow-rounding a graph is compiled in none of them, and tuning leaves bits as they
  * are; with it tuning compiles them one after the other, runs them in alternation, and keeps what is faster
- * (rounding_search). A set of forms is a bit mask over the table; a stored plan names its forms, and the bits follow
+ * (rounding_search.c). A set of forms is a bit mask over the table; a stored plan names its forms, and the bits follow
  * from them. */
 #ifndef ENGINE_ROUNDING_H
 #define ENGINE_ROUNDING_H
 
 #include "base/text.h"
-#include "engine/tune/tune.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 struct rounding_form {
     const char *name;
@@ -28,13 +30,5 @@ bool rounding_parse(const char *names, uint32_t *forms); /* separated by commas;
 /* The forms to try after `forms` was found to be best: one of the table, which takes the place of those that contradict
  * it. */
 uint32_t rounding_with(uint32_t forms, int form);
-
-/* Tries each form of the table on top of the best so far, first on none whatever `plan` has, two at a time, each with a
- * state of its own and its static setting, until the deadline; none if the graph was added to since. *better gets the
- * plan of the best forms, untuned, the caller's; NULL where those are the forms of `plan`. What was tried is told in
- * `why` and while it happens. Errors: as graphi_run_execute, INTERRUPTED. */
-graphi_status rounding_search(const graphi_plan *plan, const graphi_state *state, const graphi_setting *setting,
-                              const struct patience *patience, void (*progress)(void *context, const char *text),
-                              graphi_plan **better, struct text *why);
 
 #endif

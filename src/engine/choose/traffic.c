@@ -7,11 +7,12 @@
  * busy cores.
  *
  * One thread, no allocation after opening; called for every simulated operation. Usual size: 100 classes. */
-#include "engine/cost/traffic.h"
+#include "engine/choose/traffic.h"
 
 #include "base/memory.h"
 #include "base/status.h"
 #include "engine/compile/plan.h"
+#include "engine/cost/cost.h"
 #include "machine/machine.h"
 
 #include <math.h>
@@ -33,15 +34,14 @@ static double prolonged(const struct traffic *t, double own, double others, int 
 static double beside_duration(const struct traffic *t, int32_t class, double ns, int width, const int32_t *running,
                               int count)
 {
-    const graphi_plan *plan = t->plan;
-    double more = plan->curves[class].beside - 1, explained = fmin(fmax(more, 0), t->usual[class]), wanted = 0;
-    int busy = 0, others = plan->machine->cores - width;
+    double more = t->what.truth[class].beside - 1, explained = fmin(fmax(more, 0), t->usual[class]), wanted = 0;
+    int busy = 0, others = t->what.machine->cores - width;
     for (int i = 0; i < count; i++) {
-        int32_t other = plan->compiled->curve_of[running[i]];
+        int32_t other = t->what.compiled->curve_of[running[i]];
         struct seat on = t->seat[running[i]];
         busy += on.width;
         if (explained > 0)
-            wanted += demand(t, other, curve_mode_ns(&plan->curves[other], on.width, on.spread), on.width);
+            wanted += demand(t, other, curve_mode_ns(&t->what.truth[other], on.width, on.spread), on.width);
     }
     if (others <= 0 || busy == 0)
         return ns;
@@ -56,18 +56,18 @@ static double shared_duration(const struct traffic *t, int32_t class, double ns,
 {
     double wanted = t->bytes[class] / ns;
     for (int i = 0; i < count; i++) {
-        int32_t other = t->plan->compiled->curve_of[running[i]];
+        int32_t other = t->what.compiled->curve_of[running[i]];
         struct seat on = t->seat[running[i]];
         if (t->bytes[other] > 0)
-            wanted += t->bytes[other] / curve_mode_ns(&t->plan->curves[other], on.width, on.spread);
+            wanted += t->bytes[other] / curve_mode_ns(&t->what.truth[other], on.width, on.spread);
     }
     return wanted > t->gbs ? ns * wanted / t->gbs : ns;
 }
 
 static double with_others(struct traffic *t, int32_t task, struct seat seat, const int32_t *running, int count)
 {
-    int32_t class = t->plan->compiled->curve_of[task];
-    const struct cost_curve *curve = &t->plan->curves[class];
+    int32_t class = t->what.compiled->curve_of[task];
+    const struct cost_curve *curve = &t->what.truth[class];
     double ns = t->slowdown * curve_mode_ns(curve, seat.width, seat.spread);
     double moved = curve->moved[seat.width > 1];
     t->seat[task] = seat;
@@ -91,15 +91,15 @@ double traffic_duration(void *context, int32_t task, struct seat seat, const int
  * its own core where others ran in between. */
 static void fill_bytes(struct traffic *t)
 {
-    const struct compiled *c = t->plan->compiled;
-    const graphi_machine *m = t->plan->machine;
+    const struct compiled *c = t->what.compiled;
+    const graphi_machine *m = t->what.machine;
     double caches = (double)m->l2_bytes * (m->tiles > 0 ? m->tiles : m->cores) + (double)m->l3_bytes;
     for (int32_t task = 0; task < c->tasks; task++) {
         int32_t class = c->curve_of[task];
         double bytes = c->task[task].kernel.bytes;
-        if (bytes > (t->plan->curves[class].beside > 0 ? (double)m->l2_bytes : caches))
+        if (bytes > (t->what.truth[class].beside > 0 ? (double)m->l2_bytes : caches))
             t->bytes[class] = bytes;
-        t->shared = t->shared || t->bytes[class] > 0 || t->plan->curves[class].beside > 0;
+        t->shared = t->shared || t->bytes[class] > 0 || t->what.truth[class].beside > 0;
     }
 }
 
@@ -112,11 +112,11 @@ struct demands {
 
 static void fill_demands(const struct traffic *t, struct demands *d)
 {
-    const struct compiled *c = t->plan->compiled;
-    int others = t->plan->machine->cores - 1;
+    const struct compiled *c = t->what.compiled;
+    int others = t->what.machine->cores - 1;
     *d = (struct demands){0};
     for (int32_t task = 0; task < c->tasks; task++) {
-        double ns = curve_ns(&t->plan->curves[c->curve_of[task]], 1),
+        double ns = curve_ns(&t->what.truth[c->curve_of[task]], 1),
                wanted = others * demand(t, c->curve_of[task], ns, 1);
         int bucket = (int)fmin(BUCKETS - 1, BUCKETS * wanted / (2 * t->gbs));
         d->time[bucket] += ns;
@@ -129,10 +129,10 @@ static void fill_demands(const struct traffic *t, struct demands *d)
 static void fill_usual(struct traffic *t)
 {
     struct demands d;
-    int others = t->plan->machine->cores - 1;
+    int others = t->what.machine->cores - 1;
     fill_demands(t, &d);
-    for (int32_t class = 0; class < t->plan->compiled->curves && d.all > 0; class++) {
-        const struct cost_curve *curve = &t->plan->curves[class];
+    for (int32_t class = 0; class < t->what.compiled->curves && d.all > 0; class++) {
+        const struct cost_curve *curve = &t->what.truth[class];
         double own = demand(t, class, curve_ns(curve, 1), 1);
         for (int b = 0; b < BUCKETS && curve->beside > 0 && own > 0; b++)
             if (d.time[b] > 0)
@@ -140,27 +140,28 @@ static void fill_usual(struct traffic *t)
     }
 }
 
-graphi_status traffic_open(const graphi_plan *plan, const graphi_setting *setting, struct traffic *out)
+graphi_status traffic_open(const struct simulated *what, struct traffic *out)
 {
-    const graphi_machine *m = plan->machine;
+    const graphi_machine *m = what->machine;
+    const graphi_setting *setting = what->setting;
     struct cost_rates rates = cost_rates(m);
-    size_t classes = (size_t)plan->compiled->curves + 1;
-    *out = (struct traffic){.plan = plan, .gbs = rates.all_gbs, .core_gbs = rates.core_gbs, .slowdown = 1,
+    size_t classes = (size_t)what->compiled->curves + 1;
+    *out = (struct traffic){.what = *what, .gbs = rates.all_gbs, .core_gbs = rates.core_gbs, .slowdown = 1,
                             .in_order = setting->policy == GRAPHI_POLICY_SEQUENTIAL};
     if (setting->unpinned && !m->captured && m->unpinned_slowdown > 1)
         out->slowdown = m->unpinned_slowdown;
-    out->shared = out->slowdown > 1;
+    out->shared = out->slowdown > 1 || what->truth != what->tasks->curves;
     out->bytes = mem_zalloc_array(classes, sizeof *out->bytes);
     out->usual = mem_zalloc_array(classes, sizeof *out->usual);
-    out->seat = mem_zalloc_array((size_t)plan->compiled->tasks + 1, sizeof *out->seat);
+    out->seat = mem_zalloc_array((size_t)what->compiled->tasks + 1, sizeof *out->seat);
     if (!out->bytes || !out->usual || !out->seat) {
         traffic_close(out);
         return fail_memory("simulation", classes * sizeof *out->bytes);
     }
     bool moved = false;
-    for (int32_t i = 0; i < plan->compiled->curves; i++)
-        moved = moved || plan->curves[i].moved[0] > 0;
-    graphi_status status = moved ? origins_open(plan->compiled, &out->origins) : GRAPHI_OK;
+    for (int32_t i = 0; i < what->compiled->curves; i++)
+        moved = moved || what->truth[i].moved[0] > 0;
+    graphi_status status = moved ? origins_open(what->tasks, &out->origins) : GRAPHI_OK;
     if (status) {
         traffic_close(out);
         return status;
