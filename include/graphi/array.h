@@ -10,9 +10,10 @@ extern "C" {
 #endif
 
 /* Reads an array of exactly this shape into `data` (dense, of `dtype`: float32, int32 or int64), converting between
- * number types where nothing is lost but float64's precision. INVALID naming the file, its shape and the expected one,
- * or a number that does not fit; UNSUPPORTED for other element types, of the file or asked for, and for arrays in
- * Fortran's order; IO; MEMORY. *data is unspecified after a failure. Any thread. */
+ * number types where nothing is lost but the precision of wider floats. The file may have any real or integer type of
+ * NumPy, bool or bfloat16, in any order, and may be gzip. INVALID naming the file, its shape and the expected one, or a
+ * number that does not fit; UNSUPPORTED for other element types, of the file or asked for; IO; MEMORY. *data is
+ * unspecified after a failure. Any thread. */
 GRAPHI_API graphi_status graphi_array_load(const char *path, graphi_dtype dtype, int rank, const int64_t *dims,
                                            void *data);
 

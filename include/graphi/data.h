@@ -2,14 +2,19 @@
 /* Data sets: images with labels, or text, handed out in batches.
  *
  * What a path may be (the format is found by the names there, or said in the options):
- *   IDX    a folder with train-images-idx3-ubyte, train-labels-idx1-ubyte and, for testing, t10k-*; or one images
- *          file whose labels file lies beside it. Plain or .gz.
+ *   IDX    a folder with train-images-idx3-ubyte, train-labels-idx1-ubyte and, for testing, t10k-*, for validation
+ *          validation-*; or one images file whose labels file lies beside it; train-images.idx3-ubyte is the same
  *          Debian's dataset-fashion-mnist: /usr/share/datasets/fashion-mnist
- *   CIFAR  CIFAR-10 binary: a folder of *.bin (those beginning with "test" are for testing), or one such file
- *   NPY    a folder with images.npy (float32 or uint8, [N, H, W, C] or [N, H, W]) and labels.npy (int32 or int64, [N]);
- *          optional test_images.npy, test_labels.npy, validation_images.npy, validation_labels.npy
- *   TEXT   any other file, or a folder with train.txt, valid.txt, test.txt (also ptb.train.txt and so on)
+ *   CIFAR  CIFAR-10 binary: a folder of *.bin, or one such file
+ *   NPY    a folder with images.npy (any real or integer type, [N, H, W, C] or [N, H, W]; bytes are divided by 255) and
+ *          labels.npy (whole numbers, [N] or [N, 1]); optional test_images.npy, test_labels.npy, validation_images.npy,
+ *          validation_labels.npy; also train_images.npy, x_train.npy and y_train.npy, and so on
+ *   TEXT   any other file, or a folder with train.txt, valid.txt, test.txt (also ptb.train.txt, wiki.train.tokens and
+ *          so on)
  *   IMAGES whichever of the first three is there
+ * Files for validation have valid, validation, val or dev in their names as a word, those for testing test or t10k. Any
+ * file may be gzip (.gz), of one member or several. Lines of text end in LF, CRLF or CR; a UTF-8 mark of byte order is
+ * skipped. What is no text, and text of other encodings that a mark or bytes of zero betray, is refused.
  *
  * A data set is used by one thread at a time; several data sets may be used by several threads. Batches are decoded by
  * the thread that asks for them; graphi_data_next allocates nothing. */
@@ -78,6 +83,8 @@ typedef struct graphi_data_info {
     /* of what a number in a batch means: vocabulary, or normalisation, of the training files; for refusing to evaluate
      * what was trained on other data. Every split has the same. */
     uint64_t encoding;
+    int64_t unknown;  /* of a text's tokens in this split, those that are <unk> */
+    const char *note; /* joined files of a folder, and those of no split; NULL: none. Lives as long as data */
 } graphi_data_info;
 
 /* Where a data set stands: `index` batches of epoch `epoch` have been given. */

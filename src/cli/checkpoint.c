@@ -141,16 +141,29 @@ graphi_status checkpoint_weights(const struct job *job, struct result *result)
     return status;
 }
 
-/* The words of a text by number, as a JSON list; NULL: it is too long, or one of them is no UTF-8. The caller's (free).
- */
-static char *list_words(const graphi_data *data, int64_t count)
+/* The numbers of a word's bytes: JSON has no other bytes than UTF-8. */
+static json_t *list_bytes(const char *word, size_t length)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < length; i++)
+        json_array_append_new(list, json_integer((unsigned char)word[i]));
+    return list;
+}
+
+/* The words of a text by number, as a JSON list; NULL: it is too long. The caller's (free). *bare gets how many are no
+ * UTF-8, and are lists of bytes; `first` the first of them. */
+static char *list_words(const graphi_data *data, int64_t count, int64_t *bare, int64_t *first)
 {
     json_t *list = json_array();
     size_t bytes = 0, length;
     char *text = NULL;
     for (int64_t i = 0; i < count && bytes <= vocabulary_most; i++) {
         const char *word = graphi_data_word(data, i, &length);
-        bytes += json_array_append_new(list, json_stringn(word, length)) == 0 ? length + 3 : vocabulary_most + 1;
+        json_t *said = json_stringn(word, length);
+        if (!said && (*bare)++ == 0)
+            *first = i;
+        said = said ? said : list_bytes(word, length);
+        bytes += json_array_append_new(list, said) == 0 ? length + 3 : vocabulary_most + 1;
     }
     if (bytes <= vocabulary_most)
         text = json_dumps(list, JSON_COMPACT);
@@ -201,6 +214,7 @@ static void add_channels(struct strings *s, const char *key, const float *values
 static void add_encoding(struct strings *s, const struct job *job, const graphi_data *data, struct result *result)
 {
     char *words;
+    int64_t bare = 0, first = 0;
     const char *level = job->options->level;
     graphi_data_info info;
     graphi_data_get_info(data, &info);
@@ -215,12 +229,17 @@ static void add_encoding(struct strings *s, const struct job *job, const graphi_
     add(s, "data.level", "%s", level ? level : "word");
     if (job->options->vocabulary)
         add(s, "data.limit", "%lld", (long long)job->options->vocabulary);
-    if ((words = list_words(data, info.classes)))
-        add_own(s, "data.vocabulary", words);
-    else
+    if (!(words = list_words(data, info.classes, &bare, &first))) {
         result_note(result, "the %lld words are not in the checkpoint, only their hash (data.encoding): more than "
-                            "1 MiB, or not UTF-8; the training files number them",
+                            "1 MiB; the training files number them",
                     (long long)info.classes);
+        return;
+    }
+    add_own(s, "data.vocabulary", words);
+    if (bare)
+        result_note(result, "%lld of %lld words are no UTF-8, the first is number %lld, \"%s\": the checkpoint has "
+                            "them as lists of bytes (iconv -t UTF-8 makes a text of another encoding readable)",
+                    (long long)bare, (long long)info.classes, (long long)first, graphi_data_word(data, first, NULL));
 }
 
 /* What it would have to be told to go on. */

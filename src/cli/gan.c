@@ -88,7 +88,7 @@ static graphi_status gan_open(const struct options *options, struct result *resu
     if (status != GRAPHI_OK)
         return status;
     graphi_data_get_info(gan->data, &gan->about);
-    training_note_labels(result, &gan->about);
+    training_note_data(result, &gan->about);
     if ((status = job_begin(&gan->local, options->subject, &model, &gan->job)) != GRAPHI_OK ||
         (status = settle(gan)) != GRAPHI_OK ||
         (status = player_begin(gan, "generator", &gan->generator)) != GRAPHI_OK ||

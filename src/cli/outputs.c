@@ -62,8 +62,9 @@ static bool has_twin(const char *path, const char *end, const char *other)
 /* By the names of files that data sets are of (docs/data.md). Labels without images are answers. */
 static bool has_data_name(const char *path)
 {
-    static const char *const endings[] = {"-ubyte",    "-ubyte.gz", ".bin",          "train.txt",
-                                          "valid.txt", "test.txt",  "validation.txt"};
+    static const char *const endings[] = {"-ubyte",   "-ubyte.gz", ".bin",     ".bin.gz",        ".tokens",
+                                          ".raw",     "train.txt", "test.txt", "validation.txt", "valid.txt",
+                                          "val.txt",  "dev.txt",   ".txt.gz"};
     static const char images[] = "images.npy", labels[] = "labels.npy";
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (ends_with(path, endings[i]))

@@ -42,8 +42,7 @@ graphi_status trainer_open(const struct options *options, const char *name, grap
             GRAPHI_OK)
         return status;
     t->validate_every = options->validate ? options->validate : t->about.batches;
-    if (t->job.info.feed == GRAPHI_MODEL_IMAGES)
-        training_note_labels(result, &t->about);
+    training_note_data(result, &t->about);
     status = graphi_data_open_split(t->data, split, 0, &other);
     if (status == GRAPHI_OK) {
         t->validates = true;

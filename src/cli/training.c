@@ -63,9 +63,13 @@ graphi_status training_check(const struct options *options)
     return check_log(options->log);
 }
 
-void training_note_labels(struct result *result, const graphi_data_info *about)
+void training_note_data(struct result *result, const graphi_data_info *about)
 {
-    if (about->labels < about->classes)
+    if (about->note)
+        result_note(result, "data: %s", about->note);
+    if (about->format != GRAPHI_DATA_TEXT && about->labels == 1)
+        result_note(result, "all training labels are of one class: nothing is told apart");
+    else if (about->format != GRAPHI_DATA_TEXT && about->labels < about->classes)
         result_note(result, "%lld classes are told apart, labels of %lld occur in the training files",
                     (long long)about->classes, (long long)about->labels);
 }

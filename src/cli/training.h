@@ -20,8 +20,9 @@ void losses_add(struct losses *mean, const struct losses *fresh);
  * --schedule that is none, a checkpoint that cannot be read. */
 graphi_status training_check(const struct options *options);
 
-/* A note where the files have fewer labels than they tell classes apart: one wrong byte makes 256 of 10. */
-void training_note_labels(struct result *result, const graphi_data_info *about);
+/* Notes on the training files: what of a folder was joined or left out, and where there are fewer labels than they tell
+ * classes apart: one wrong byte makes 256 of 10. */
+void training_note_data(struct result *result, const graphi_data_info *about);
 
 /* Opens --log: anew, beginning with a line of these columns, or with --resume to go on behind the lines up to `step` (a
  * killed run has written more than its checkpoint knows; IO where they cannot be cut off, INVALID where the file has

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
+#include "train/names.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -203,10 +204,12 @@ graphi_status corpus_open(const char *path, const graphi_data_options *options, 
     graphi_status status = source_find(path, checked.format, &c->source);
     if (status == GRAPHI_OK)
         status = c->source.format == GRAPHI_DATA_TEXT ? open_text(c) : open_images(c);
-    if (status == GRAPHI_OK)
+    if (status == GRAPHI_OK) {
+        names_note(&c->source, c->note, sizeof c->note);
         *out = c;
-    else
+    } else {
         corpus_release(c);
+    }
     return status;
 }
 

@@ -12,6 +12,7 @@
 struct corpus {
     atomic_int users;
     struct source source;
+    char note[512];              /* what of the folder was joined or left out; empty: nothing */
     graphi_data_options options; /* checked, zeros replaced by the defaults (not height, width, channels, classes) */
     int64_t samples;             /* of the training files; text: tokens */
     int64_t held;                /* of these, held out for validation */

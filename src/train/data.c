@@ -10,6 +10,7 @@
 #include "train/corpus.h"
 #include "train/resample.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct graphi_data {
@@ -215,14 +216,19 @@ static graphi_status open_text(graphi_data *d)
     d->info.steps = d->corpus->options.steps;
     d->info.batches = (d->info.samples / d->info.batch - 1) / d->info.steps;
     bool held = d->info.split == GRAPHI_VALIDATION && d->tokens != d->own_tokens;
+    char beside[64] = "";
+    if (d->info.split == GRAPHI_TRAIN && d->corpus->held)
+        snprintf(beside, sizeof beside, ", and %lld more held out for validation", (long long)d->corpus->held);
     if (d->info.samples < d->info.batch || d->info.batches < 1)
         return fail(held ? GRAPHI_UNSUPPORTED : GRAPHI_INVALID, where,
                     "found %lld tokens%s, expected at least %lld: %lld rows of %lld steps and "
                     "the token after them",
-                    (long long)d->info.samples, held ? " held out for validation" : "",
+                    (long long)d->info.samples, held ? " held out for validation" : beside,
                     (long long)(d->info.batch * (d->info.steps + 1)),
                     (long long)d->info.batch, (long long)d->info.steps);
     d->info.encoding = encoding_of_text(d);
+    for (int64_t i = 0; i < d->info.samples; i++)
+        d->info.unknown += d->tokens[i] == d->corpus->vocabulary.unknown;
     d->info.hash = hash_text(d);
     return GRAPHI_OK;
 }
@@ -238,7 +244,7 @@ static graphi_status open_view(struct corpus *corpus, graphi_data_split split, i
     d->corpus = corpus;
     d->info =
         (graphi_data_info){.format = corpus->source.format, .split = split, .batch = batch, .classes = corpus->classes,
-                           .labels = corpus->labels};
+                           .labels = corpus->labels, .note = *corpus->note ? corpus->note : NULL};
     graphi_status status = is_text(d) ? open_text(d) : open_images(d);
     if (status == GRAPHI_OK)
         *out = d;

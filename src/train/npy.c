@@ -6,23 +6,24 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "train/images.h"
+#include "train/reader.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are read without swapping bytes");
-
 static const struct {
-    const char *descr, *other; /* '|u1' is written by NumPy, '<u1' understood too */
+    const char *descr; /* as it is written */
     size_t size;
 } types[NPY_TYPES] = {
-    [NPY_F4] = {"<f4", "<f4", 4}, [NPY_F8] = {"<f8", "<f8", 8}, [NPY_U1] = {"|u1", "<u1", 1},
-    [NPY_I4] = {"<i4", "<i4", 4}, [NPY_I8] = {"<i8", "<i8", 8},
+    [NPY_F4] = {"<f4", 4}, [NPY_F8] = {"<f8", 8}, [NPY_U1] = {"|u1", 1}, [NPY_I4] = {"<i4", 4},
+    [NPY_I8] = {"<i8", 8}, [NPY_B1] = {"|b1", 1}, [NPY_I1] = {"|i1", 1}, [NPY_I2] = {"<i2", 2},
+    [NPY_U2] = {"<u2", 2}, [NPY_U4] = {"<u4", 4}, [NPY_U8] = {"<u8", 8}, [NPY_F2] = {"<f2", 2},
+    [NPY_BF16] = {"<V2", 2}, [NPY_F12] = {"<f12", 12}, [NPY_F16] = {"<f16", 16},
 };
 
 size_t npy_size(enum npy_type type) { return types[type].size; }
+
+const char *npy_name(enum npy_type type) { return types[type].descr; }
 
 struct header {
     const char *where, *next, *end;
@@ -52,10 +53,12 @@ static bool skip_word(struct header *h, const char *word)
     return true;
 }
 
-/* 'text' or "text" into out[16]. */
+/* 'text' or "text" into out[16]; Python 2 may have written u'text'. */
 static graphi_status header_string(struct header *h, char *out)
 {
     skip_space(h);
+    if (h->end - h->next > 1 && (*h->next == 'u' || *h->next == 'b') && (h->next[1] == '\'' || h->next[1] == '"'))
+        h->next++;
     if (h->next == h->end || (*h->next != '\'' && *h->next != '"'))
         return bad_header(h, "a quoted string");
     char quote = *h->next;
@@ -69,26 +72,29 @@ static graphi_status header_string(struct header *h, char *out)
     return GRAPHI_OK;
 }
 
+static const char accepted[] = "bool, integers of 8 to 64 bits, floats of 16 to 80 bits, or bfloat16 (<V2)";
+
+/* The order of bytes, '<', '>', '|' (none) or '=' (this machine's), then kind and size. */
 static graphi_status header_descr(struct header *h)
 {
     char descr[16];
+    skip_space(h);
+    if (h->next < h->end && *h->next == '[')
+        return fail(GRAPHI_UNSUPPORTED, h->where, "found a structured type, expected %s", accepted);
     TRY(header_string(h, descr));
-    for (int t = 0; t < NPY_TYPES; t++)
-        if (!strcmp(descr, types[t].descr) || !strcmp(descr, types[t].other)) {
+    for (int t = 0; *descr && strchr("<>|=", *descr) && t < NPY_TYPES; t++)
+        if (!strcmp(descr + 1, types[t].descr + 1)) {
             h->out->type = (enum npy_type)t;
+            h->out->big_endian = *descr == '>';
             return GRAPHI_OK;
         }
-    return fail(GRAPHI_UNSUPPORTED, h->where, "found element type \"%s\", expected <f4, <f8, |u1, <i4 or <i8", descr);
+    return fail(GRAPHI_UNSUPPORTED, h->where, "found element type \"%s\", expected %s", descr, accepted);
 }
 
 static graphi_status header_order(struct header *h)
 {
-    if (skip_word(h, "False"))
-        return GRAPHI_OK;
-    if (skip_word(h, "True"))
-        return fail(GRAPHI_UNSUPPORTED, h->where,
-                    "found an array in Fortran order, expected C order (numpy.ascontiguousarray)");
-    return bad_header(h, "True or False");
+    h->out->fortran = skip_word(h, "True");
+    return h->out->fortran || skip_word(h, "False") ? GRAPHI_OK : bad_header(h, "True or False");
 }
 
 static graphi_status header_number(struct header *h, int64_t *out)
@@ -101,6 +107,8 @@ static graphi_status header_number(struct header *h, int64_t *out)
                         "found a dimension of more than 63 bits, expected one that fits the file");
     if (h->next == start)
         return bad_header(h, "a dimension");
+    if (h->next < h->end && *h->next == 'L') /* Python 2's long numbers */
+        h->next++;
     *out = value;
     return GRAPHI_OK;
 }
@@ -207,6 +215,7 @@ graphi_status npy_load(const char *path, size_t limit, struct npy *out)
     void *bytes;
     size_t size;
     TRY(file_read(path, limit, &bytes, &size));
+    TRY(reader_unpack(path, limit, &bytes, &size));
     graphi_status status = npy_parse(path, bytes, size, out);
     if (status == GRAPHI_OK)
         out->file = bytes;
@@ -219,126 +228,6 @@ void npy_free(struct npy *array)
 {
     mem_free(array->file);
     *array = (struct npy){0};
-}
-
-static double element(const struct npy *array, int64_t i)
-{
-    const char *at = (const char *)array->data + (size_t)i * types[array->type].size;
-    float f4;
-    double f8;
-    int32_t i4;
-    int64_t i8;
-    switch (array->type) {
-    case NPY_F4: memcpy(&f4, at, 4); return (double)f4;
-    case NPY_F8: memcpy(&f8, at, 8); return f8;
-    case NPY_I4: memcpy(&i4, at, 4); return i4;
-    case NPY_I8: memcpy(&i8, at, 8); return (double)i8;
-    default: return *(const uint8_t *)at;
-    }
-}
-
-/* Is it the whole number of this element? */
-static bool is_whole(const struct npy *array, int64_t i, float found)
-{
-    int64_t value;
-    if (array->type == NPY_I8) /* beyond 2^53 a double would round */
-        memcpy(&value, (const char *)array->data + i * 8, 8);
-    else
-        value = (int64_t)element(array, i);
-    return found < 0x1p63F && (int64_t)found == value;
-}
-
-/* Of float64 the nearest float32; whole numbers as they are, or not at all. */
-graphi_status npy_to_f32(const char *where, const struct npy *array, float *out)
-{
-    if (array->type == NPY_F4 && array->bytes)
-        memcpy(out, array->data, array->bytes);
-    for (int64_t i = 0; array->type != NPY_F4 && i < array->count; i++) {
-        const double value = element(array, i);
-        out[i] = (float)value;
-        if (array->type == NPY_F8 ? isinf(out[i]) && !isinf(value) : !is_whole(array, i, out[i]))
-            return fail(GRAPHI_INVALID, where, "found %.17g at %lld, expected a number that float32 holds", value,
-                        (long long)i);
-    }
-    return GRAPHI_OK;
-}
-
-graphi_status npy_to_i64(const char *where, const struct npy *array, int64_t *out)
-{
-    if (array->type == NPY_I8 && array->bytes) /* beyond 2^53 a double would round */
-        memcpy(out, array->data, array->bytes);
-    for (int64_t i = 0; array->type != NPY_I8 && i < array->count; i++) {
-        double value = element(array, i);
-        if (!(value >= -0x1p63 && value < 0x1p63) || value != floor(value))
-            return fail(GRAPHI_INVALID, where, "found %g at %lld, expected a whole number", value, (long long)i);
-        out[i] = (int64_t)value;
-    }
-    return GRAPHI_OK;
-}
-
-static graphi_status images_copy(const char *where, const struct npy *array, struct image_set *set)
-{
-    set->count = array->dims[0];
-    set->height = array->dims[1];
-    set->width = array->dims[2];
-    set->channels = array->rank == 4 ? array->dims[3] : 1;
-    uint64_t elements;
-    TRY(images_check(where, set, (uint64_t)array->count, &elements));
-    void *copy = mem_alloc(array->bytes);
-    if (!copy)
-        return fail_memory(where, array->bytes);
-    memcpy(copy, array->data, array->bytes);
-    if (array->type == NPY_U1)
-        set->bytes = copy;
-    else
-        set->floats = copy;
-    return GRAPHI_OK;
-}
-
-static graphi_status check_finite(const char *where, const struct image_set *set, int64_t count)
-{
-    for (int64_t i = 0; set->floats && i < count; i++)
-        if (!isfinite(set->floats[i]))
-            return fail(GRAPHI_INVALID, where, "found %g at element %lld, expected finite numbers",
-                        (double)set->floats[i], (long long)i);
-    return GRAPHI_OK;
-}
-
-graphi_status npy_parse_images(const char *where, const void *bytes, size_t size, struct image_set *set)
-{
-    struct npy array;
-    TRY(npy_parse(where, bytes, size, &array));
-    if ((array.type != NPY_U1 && array.type != NPY_F4) || array.rank < 3 || array.rank > 4)
-        return fail(GRAPHI_INVALID, where,
-                    "found element type %s and rank %d, expected |u1 or <f4 and [N, H, W, C] or [N, H, W]",
-                    types[array.type].descr, array.rank);
-    TRY(images_copy(where, &array, set));
-    return check_finite(where, set, array.count);
-}
-
-graphi_status npy_parse_labels(const char *where, const void *bytes, size_t size, struct image_set *set)
-{
-    struct npy array;
-    TRY(npy_parse(where, bytes, size, &array));
-    if ((array.type != NPY_I4 && array.type != NPY_I8) || array.rank != 1)
-        return fail(GRAPHI_INVALID, where, "found element type %s and rank %d, expected <i4 or <i8 and [N]",
-                    types[array.type].descr, array.rank);
-    if (array.count != set->count)
-        return fail(GRAPHI_INVALID, where, "found %lld labels, expected %lld, one an image", (long long)array.count,
-                    (long long)set->count);
-    set->labels = mem_zalloc_array((size_t)array.count, sizeof *set->labels);
-    if (!set->labels)
-        return fail_memory(where, (size_t)array.count * sizeof *set->labels);
-    for (int64_t i = 0; i < array.count; i++) {
-        double label = element(&array, i);
-        if (!(label >= 0 && label < IMAGE_CLASSES_MOST))
-            return fail(GRAPHI_INVALID, where, "found label %.0f at %lld, expected 0 to %d", label, (long long)i,
-                        IMAGE_CLASSES_MOST - 1);
-        set->labels[i] = (int32_t)label;
-        if (set->labels[i] >= set->classes)
-            set->classes = set->labels[i] + 1;
-    }
-    return GRAPHI_OK;
 }
 
 graphi_status npy_save(const char *path, enum npy_type type, int rank, const int64_t *dims, const void *data)

@@ -24,6 +24,21 @@ graphi_status reader_begin(struct reader *reader, const char *where, const void 
     return GRAPHI_OK;
 }
 
+/* A file may be several members one after the other, as `cat a.gz b.gz` and parallel compressors write it. Behind the
+ * last one there may be zeros up to the end, as tapes have them. */
+static void next_member(struct reader *reader)
+{
+    if (reader->left >= 2 && reader->next[0] == 0x1f && reader->next[1] == 0x8b) {
+        reader->ended = inflateReset(&reader->stream) != Z_OK;
+        return;
+    }
+    size_t zeros = 0;
+    while (zeros < reader->left && reader->next[zeros] == 0)
+        zeros++;
+    if (zeros == reader->left)
+        reader->left = 0;
+}
+
 /* Up to `size` bytes; fewer only at the end. Zlib counts in 32 bits, so it goes in pieces. */
 static graphi_status unpack(struct reader *reader, uint8_t *out, size_t size, size_t *got)
 {
@@ -41,6 +56,8 @@ static graphi_status unpack(struct reader *reader, uint8_t *out, size_t size, si
         reader->left -= given - z->avail_in;
         *got += room - z->avail_out;
         reader->ended = result == Z_STREAM_END;
+        if (reader->ended)
+            next_member(reader);
         if (result == Z_MEM_ERROR)
             return fail_memory(reader->where, 1u << 15);
         if (result == Z_BUF_ERROR) /* the input ended within the stream */
@@ -96,4 +113,45 @@ void reader_close(struct reader *reader)
     if (reader->packed)
         inflateEnd(&reader->stream);
     reader->packed = false;
+}
+
+/* All that the reader still gives, in a buffer that grows; *data has a zero byte after its end. */
+static graphi_status take_all(struct reader *reader, size_t limit, char **data, size_t *size)
+{
+    size_t room = 0, have = 0, got = 0;
+    do {
+        const size_t more = room < (size_t)1 << 20 ? (size_t)1 << 20 : room;
+        char *grown = mem_resize(*data, room, room + more);
+        if (!grown)
+            return fail_memory(reader->where, room + more);
+        *data = grown;
+        room += more;
+        TRY(unpack(reader, (uint8_t *)*data + have, room - 1 - have, &got));
+        have += got;
+        if (have > limit)
+            return fail(GRAPHI_INVALID, reader->where, "found more than %zu bytes unpacked, expected at most as many",
+                        limit);
+    } while (have == room - 1);
+    (*data)[have] = 0;
+    *size = have;
+    return reader->ended ? reader_end(reader)
+                         : fail(GRAPHI_INVALID, reader->where, "found gzip data cut off, expected a whole file");
+}
+
+graphi_status reader_unpack(const char *where, size_t limit, void **data, size_t *size)
+{
+    struct reader reader;
+    char *unpacked = NULL;
+    graphi_status status = reader_begin(&reader, where, *data, *size);
+    const bool packed = reader.packed;
+    if (status == GRAPHI_OK && packed)
+        status = take_all(&reader, limit, &unpacked, size);
+    reader_close(&reader);
+    if (packed || status != GRAPHI_OK) {
+        mem_free(*data);
+        *data = status == GRAPHI_OK ? unpacked : NULL;
+    }
+    if (status != GRAPHI_OK)
+        mem_free(unpacked);
+    return status;
 }

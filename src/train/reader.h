@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes bytes off a file in memory, which may be gzip. Parsers ask for exactly what a header declares, so a gzip bomb
- * is never inflated beyond it. Used by one thread. */
+/* Takes bytes off a file in memory, which may be gzip, of one member or several (RFC 1952; zeros that fill up a block
+ * may follow them). Parsers ask for exactly what a header declares, so a gzip bomb is never inflated beyond it. Used by
+ * one thread. */
 #ifndef TRAIN_READER_H
 #define TRAIN_READER_H
 
@@ -29,5 +30,9 @@ graphi_status reader_end(struct reader *reader);
 uint64_t reader_most(const struct reader *reader);
 
 void reader_close(struct reader *reader);
+
+/* Replaces what file_read gave by what it unpacks to, where it is gzip; else leaves it. INVALID if that is damaged, cut
+ * off, or more than `limit` bytes; *data is then freed, as after every error. */
+graphi_status reader_unpack(const char *where, size_t limit, void **data, size_t *size);
 
 #endif

@@ -5,14 +5,7 @@
 
 #include "graphi/data.h"
 #include "train/images.h"
-
-enum { PATH_BYTES = 4096 };
-
-struct source {
-    graphi_data_format format; /* never AUTO */
-    bool folder;
-    char path[PATH_BYTES];
-};
+#include "train/names.h"
 
 /* Finds the format. IO: nothing there; INVALID: a folder without any file that is known. */
 graphi_status source_find(const char *path, graphi_data_format format, struct source *out);

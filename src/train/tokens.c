@@ -24,6 +24,10 @@ static size_t sequence(const unsigned char *p, const unsigned char *end)
     size_t length = *p >= 0xf0 && *p < 0xf5 ? 4 : *p >= 0xe0 && *p < 0xf0 ? 3 : *p >= 0xc2 && *p < 0xe0 ? 2 : 1;
     if ((size_t)(end - p) < length)
         return 1;
+    const unsigned char least = *p == 0xe0 ? 0xa0 : *p == 0xf0 ? 0x90 : 0x80; /* none longer than it must be, */
+    const unsigned char most = *p == 0xed ? 0x9f : *p == 0xf4 ? 0x8f : 0xbf;  /* no surrogate, none beyond 0x10ffff */
+    if (length > 1 && (p[1] < least || p[1] > most))
+        return 1;
     for (size_t i = 1; i < length; i++)
         if ((p[i] & 0xc0) != 0x80)
             return 1;

@@ -41,13 +41,16 @@ size_t fuzz_seed(unsigned which, uint8_t *out, size_t size)
         char version;
         const char *descr, *shape;
         size_t bytes;
-    } seeds[] = {
-        {1, "<f4", "(2, 3, 2, 1)", 48}, {2, "|u1", "(2, 2, 2)", 8}, {3, "<i8", "(6,)", 48}, {1, "<f8", "()", 8}};
-    if (which > 3)
+        const char *order;
+    } seeds[] = {{1, "<f4", "(2, 3, 2, 1)", 48, "False"}, {2, "|u1", "(2, 2, 2)", 8, "True"},
+                 {3, "<i8", "(6,)", 48, "False"},         {1, "<f8", "()", 8, "False"},
+                 {1, ">i2", "(2L, 3L, 2L)", 24, "True"},  {1, "<f16", "(2, 2)", 64, "True"},
+                 {1, "|b1", "(6, 1)", 6, "False"},        {1, "<V2", "(4,)", 8, "False"}};
+    if (which >= sizeof seeds / sizeof *seeds)
         return 0;
     size_t start = seeds[which].version == 1 ? 10 : 12;
-    int length = snprintf((char *)out + start, size - start, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }\n",
-                          seeds[which].descr, seeds[which].shape);
+    int length = snprintf((char *)out + start, size - start, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }\n",
+                          seeds[which].descr, seeds[which].order, seeds[which].shape);
     memcpy(out, "\x93NUMPY\0\0\0\0\0\0", start);
     out[6] = (uint8_t)seeds[which].version;
     out[8] = (uint8_t)length;
