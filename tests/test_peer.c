@@ -24,6 +24,7 @@ int policies_main(int argc, char **argv);
 #include "folder.h"
 #include "interval.h"
 #include "rates.h"
+#include "tool/command_line.h"
 
 /* Runs `script` as a peer in `setting`: "sh -u FILE" stands in for "python -u FILE", so $ expansions must be set. */
 static void play_in(struct peer *peer, const char *script, const char *setting)

@@ -57,7 +57,6 @@ KNOWN_CIRCLES = {
         "cli/checkpoint cli/form cli/resume",
         "schedule/policy schedule/schedule schedule/scheduler schedule/setting_canonical schedule/widths",
         "tool/curves tool/described tool/job tool/plan tool/profile_words",
-        "tool/option_table tool/option_value tool/options",
     ],
 }
 # Folders beside src/: benchmarks use the public API and what they share with the command, examples what is installed.

@@ -10,7 +10,10 @@
 #include <time.h>
 
 const struct command commands[] = {
-    {"bench", "EXPERIMENT [M...]", "one experiment", "gkmpownxisb", NULL, NULL},
+    {"bench", "EXPERIMENT [M...]", "one experiment",
+     OF_COMPILE | OF_CORES | OF_SETTING | OF_PLAN | OF_TIMELINE | OF_OUT | OF_NETWORK | OF_FORM | OF_DIRECTION |
+         OF_MACHINE | OF_BENCH,
+     0, NULL, NULL},
     {0},
 };
 

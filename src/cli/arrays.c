@@ -40,9 +40,6 @@ static bool same_name(const char *a, const char *b)
 
 graphi_status arrays_check(const struct options *o)
 {
-    if (o->later)
-        return report_error(GRAPHI_UNSUPPORTED, "run",
-                            "found %s, which is not available in this build, expected --input NAME=FILE.npy", o->later);
     for (int i = 0; i < o->input_count; i++) {
         const char *word = o->input[i], *equals = strchr(word, '=');
         if (!equals || equals == word || equals - word >= NAME_BYTES)

@@ -5,7 +5,7 @@
 
 #include "tool/job.h"
 
-/* Before anything is loaded: words that are no --input, files that cannot be read, options of later builds. Reported.
+/* Before anything is loaded: words that are no --input, files that cannot be read. Reported.
  */
 graphi_status arrays_check(const struct options *options);
 

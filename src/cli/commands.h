@@ -3,7 +3,7 @@
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
-#include "tool/options.h"
+#include "tool/command_line.h"
 
 int command_info(const struct options *options);
 int command_demo(const struct options *options);

@@ -15,23 +15,35 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+enum {
+    /* What any command that compiles a network takes. */
+    OF_COMPILED = OF_COMPILE | OF_CORES | OF_SETTING | OF_PLAN | OF_TIMELINE | OF_OUT | OF_NETWORK,
+    OF_ANY_FORM = OF_FORM | OF_DIRECTION,
+    OF_TRAINED = OF_CHECKPOINT | OF_DATA | OF_TEXT, /* the network that data or a checkpoint are of */
+    OF_LEARNING = OF_COMPILED | OF_FORM | OF_TRAINED | OF_USE,
+};
+
 const struct command commands[] = {
-    {"info", NULL, "topology, instruction set, quota, effective threads, measured roof", "kw", command_info, NULL},
-    {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html", "gkmpownfdut",
-     command_demo, NULL},
-    {"train", "M", "train a network on real data", "gkmpownxfdlut", command_train, NULL},
-    {"eval", "M", "loss and metric of a checkpoint on the test split", "gkmpownxfdlua", command_eval, NULL},
-    {"profile", "M", "search the setting, write the plan, explain it", "gkmpownxifdl", command_profile, NULL},
-    {"run", "M", "run a built-in network on given inputs", "gkmpownxifdlra", command_run, NULL},
-    {"inspect", "M", "what is inside a network", "wnxifdl", command_inspect, NULL},
-    {"simulate", "M", "run in virtual time on a machine description", "gkmpownxifdls", command_simulate, NULL},
-    {"bench", "EXPERIMENT [M...]", "one experiment, ours and peers in one run", "gkmpownxisb", command_bench,
-     bench_experiments},
-    {"show", "FILE...", "results stored by --json as tables; --out DIR: as pictures", "w", command_show, NULL},
-    {"conformance", "[DIR]", "ONNX backend tests", "gkm", NULL, NULL},
-    {"serve", "DIR", "Open Inference Protocol server", "gkmv", NULL, NULL},
-    {"export", "M", "trained network out as ONNX", "nxe", NULL, NULL},
-    {"help", "[completion|man]", "this overview, bash completion, or the man page", "", command_help, NULL},
+    {"info", NULL, "topology, instruction set, quota, effective threads, measured roof", OF_CORES | OF_OUT,
+     COMMAND_OUT_IS_FILE, command_info, NULL},
+    {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html",
+     OF_COMPILED | OF_CHECKPOINT | OF_DATA | OF_USE | OF_TRAIN, COMMAND_TRAINS, command_demo, NULL},
+    {"train", "M", "train a network on real data", OF_LEARNING | OF_TRAIN, COMMAND_TRAINS, command_train, NULL},
+    {"eval", "M", "loss and metric of a checkpoint on the test split", OF_LEARNING | OF_OUTPUT, COMMAND_SCORES,
+     command_eval, NULL},
+    {"profile", "M", "search the setting, write the plan, explain it", OF_COMPILED | OF_ANY_FORM | OF_TRAINED, 0,
+     command_profile, NULL},
+    {"run", "M", "run a built-in network on given inputs", OF_COMPILED | OF_ANY_FORM | OF_TRAINED | OF_RUN | OF_OUTPUT,
+     0, command_run, NULL},
+    {"inspect", "M", "what is inside a network", OF_OUT | OF_NETWORK | OF_ANY_FORM | OF_TRAINED, COMMAND_OUT_IS_FILE,
+     command_inspect, NULL},
+    {"simulate", "M", "run in virtual time on a machine description",
+     OF_COMPILED | OF_ANY_FORM | OF_TRAINED | OF_MACHINE, 0, command_simulate, NULL},
+    {"bench", "EXPERIMENT [M...]", "one experiment, ours and peers in one run",
+     OF_COMPILED | OF_ANY_FORM | OF_MACHINE | OF_BENCH, COMMAND_OWN_PLANS, command_bench, bench_experiments},
+    {"show", "FILE...", "results stored by --json as tables; --out DIR: as pictures", OF_OUT, COMMAND_OUT_LATER,
+     command_show, NULL},
+    {"help", "[completion|man]", "this overview, bash completion, or the man page", 0, 0, command_help, NULL},
     {0},
 };
 
@@ -57,7 +69,7 @@ static graphi_status check_subject(const struct command *command, const char *su
         return GRAPHI_OK;
     if (strcmp(command->subject, "M") == 0)
         return job_network(command->name, subject ? subject : "nothing",
-                           !command->run || command->run == command_train ? "" : ", or --checkpoint FILE");
+                           command->traits & COMMAND_TRAINS ? "" : ", or --checkpoint FILE");
     return subject ? GRAPHI_OK : report_usage(command->name, "nothing", "%s", command->subject);
 }
 
@@ -133,27 +145,24 @@ __attribute__((noinline)) static int run(int argc, char **argv)
     }
     const struct command *command = command_find(options.command);
     if (options.help) {
-        const struct experiment *experiment = command->run == command_bench && options.subject
-                                                  ? experiment_find(options.subject) : NULL;
+        const struct experiment *experiment =
+            command->subjects && options.subject ? experiment_find(options.subject) : NULL;
         if (experiment)
             help_experiment(experiment, stdout);
         else
             help_command(command, stdout);
         return finish(GRAPHI_OK);
     }
-    if (!command->run)
-        return report_error(GRAPHI_UNSUPPORTED, command->name,
-                            "found a command that is not available in this build, expected one that is");
-    if (command->run == command_demo)
+    const bool trains = command->traits & COMMAND_TRAINS;
+    if (trains && !command->subject)
         settle_demo(&options);
-    const bool trains = command->run == command_train || command->run == command_demo;
     if ((status = resume_options(&options)) != GRAPHI_OK ||
         (!trains && (status = resume_network(&options)) != GRAPHI_OK) ||
         (status = check_subject(command, options.subject)) != GRAPHI_OK ||
-        (command->run == command_eval && (status = resume_data(&options)) != GRAPHI_OK) ||
-        (status = outputs_check(&options)) != GRAPHI_OK)
+        (command->traits & COMMAND_SCORES && (status = resume_data(&options)) != GRAPHI_OK) ||
+        (status = outputs_check(command, &options)) != GRAPHI_OK)
         return status;
-    if (strchr(command->groups, 'p') && command->run != command_bench && /* whose experiments have plans of their own */
+    if (command->options & OF_PLAN && !(command->traits & COMMAND_OWN_PLANS) &&
         (status = job_plan_check(&options)) != GRAPHI_OK)
         return status;
     report_catch_interrupts();

@@ -11,12 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Of other commands it is a folder. */
-static bool out_is_file(const struct options *o)
-{
-    return strcmp(o->command, "inspect") == 0 || strcmp(o->command, "info") == 0;
-}
-
 static bool same_inode(const char *a, const char *b)
 {
     struct stat one, other;
@@ -39,10 +33,7 @@ static bool same_file(const char *a, const char *b)
 }
 
 /* Others only read a checkpoint. */
-static bool trains(const struct options *o)
-{
-    return strcmp(o->command, "train") == 0 || strcmp(o->command, "demo") == 0;
-}
+static bool trains(const struct options *o) { return command_find(o->command)->traits & COMMAND_TRAINS; }
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -118,11 +109,12 @@ graphi_status outputs_check_answer(const struct options *o, const char *path)
 }
 
 /* Two files of one name: the later one would take the place of the earlier, or of what was read. */
-static graphi_status check_names(const struct options *o)
+static graphi_status check_names(const struct command *command, const struct options *o)
 {
+    const bool out_is_file = command->traits & COMMAND_OUT_IS_FILE;
     char events[4096], page[4096], own[4096];
     snprintf(own, sizeof own, "%s/%s.json", o->out ? o->out : "",
-             strcmp(o->command, "bench") == 0 ? o->subject : o->command);
+             command->subjects ? o->subject : o->command);
     snprintf(events, sizeof events, "%s.json", o->timeline ? o->timeline : "");
     snprintf(page, sizeof page, "%s.html", o->timeline ? o->timeline : "");
     const struct {
@@ -133,7 +125,7 @@ static graphi_status check_names(const struct options *o)
                  {"--log", o->log},
                  {"--timeline", o->timeline ? events : NULL},
                  {"--timeline", o->timeline ? page : NULL},
-                 {"--out", !o->out || out_is_file(o) ? o->out : own},
+                 {"--out", !o->out || out_is_file ? o->out : own},
                  {"--json", o->json}};
     for (int i = 0; i < (int)(sizeof files / sizeof *files); i++) {
         if (!files[i].path || output_in_place(files[i].path))
@@ -151,21 +143,19 @@ static graphi_status check_names(const struct options *o)
     return GRAPHI_OK;
 }
 
-/* show makes its folder with the first picture. */
-static bool shows(const struct options *o) { return strcmp(o->command, "show") == 0; }
-
 /* What will be written at the end of a long run must be writable at its beginning. */
-graphi_status outputs_check(const struct options *o)
+graphi_status outputs_check(const struct command *command, const struct options *o)
 {
+    const bool out_is_file = command->traits & COMMAND_OUT_IS_FILE;
     const struct {
         const char *path;
         bool folder;
     } outputs[] = {{o->json, false}, {o->save_plan, false},     {trains(o) ? o->checkpoint : NULL, false},
-                   {o->log, false},  {shows(o) ? NULL : o->out, !out_is_file(o)},
+                   {o->log, false},  {command->traits & COMMAND_OUT_LATER ? NULL : o->out, !out_is_file},
                    {o->output, true}};
     static const char *const parts[] = {"json", "html"};
     char timeline[4096];
-    graphi_status status = check_names(o);
+    graphi_status status = check_names(command, o);
     for (int i = 0; i < 2 && o->timeline && status == GRAPHI_OK; i++) {
         snprintf(timeline, sizeof timeline, "%s.%s", o->timeline, parts[i]);
         status = output_check(timeline, false);

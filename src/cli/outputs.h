@@ -4,10 +4,10 @@
 #ifndef CLI_OUTPUTS_H
 #define CLI_OUTPUTS_H
 
-#include "tool/options.h"
+#include "tool/command_line.h"
 
 /* Before any work, of all options that name files; folders that are missing are made. USAGE or IO, reported. */
-graphi_status outputs_check(const struct options *options);
+graphi_status outputs_check(const struct command *command, const struct options *options);
 
 /* Of a file in the folder of --output, whose name an option does not tell: USAGE, reported, where the command reads it.
  */

@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#include "tool/option_table.h"
-
 /* The passes that can be switched, as they are written. */
 static void print_passes(FILE *out)
 {
@@ -25,17 +23,17 @@ static void print_summary(const struct option *option, FILE *out)
     fputc('\n', out);
 }
 
-/* Options of some groups, by letter, and those that all commands have; of those only what has an effect in one of so
- * many experiments, where some are given. */
+/* Options of some groups, and those that all commands have; of those only what has an effect in one of so many
+ * experiments, where some are given. */
 struct wanted {
-    const char *letters; /* NULL: of all groups */
+    unsigned groups;
     const struct experiment *first;
     int count; /* 0: options of any command */
 };
 
 static bool is_wanted(const struct option *option, const struct wanted *wanted)
 {
-    if (option->group != 'c' && wanted->letters && !strchr(wanted->letters, option->group))
+    if (!((wanted->groups | OF_COMMON) & option->group))
         return false;
     bool effect = !wanted->count || options_listed(BENCH_ALWAYS, option->name);
     for (int i = 0; i < wanted->count && !effect; i++)
@@ -52,10 +50,10 @@ struct form {
 static void print_options(const struct wanted *wanted, const struct form *form, FILE *out)
 {
     const char *title = NULL, *printed = NULL;
-    for (const struct option_group *g = option_groups; g->letter; g++) {
+    for (const struct option_group *g = option_groups; g->flag; g++) {
         title = g->title ? g->title : title;
         for (const struct option *o = option_table; o->name; o++) {
-            if (o->group != g->letter || !is_wanted(o, wanted))
+            if (o->group != g->flag || !is_wanted(o, wanted))
                 continue;
             if (printed != title)
                 form->title(title, out);
@@ -68,7 +66,7 @@ static void print_options(const struct wanted *wanted, const struct form *form, 
 /* What a command takes: of bench what has an effect in one of the experiments. */
 static struct wanted wanted_by(const struct command *command)
 {
-    return (struct wanted){command->groups, experiments, strcmp(command->name, "bench") ? 0 : experiments_count};
+    return (struct wanted){command->options, experiments, strcmp(command->name, "bench") ? 0 : experiments_count};
 }
 
 static void help_title(const char *title, FILE *out) { fprintf(out, "\n%s options\n", title); }
@@ -92,7 +90,7 @@ void help_overview(FILE *out)
     for (const struct command *c = commands; c->name; c++) {
         char left[64];
         snprintf(left, sizeof left, "%s %s", c->name, c->subject ? c->subject : "");
-        fprintf(out, "  %-26s %s%s\n", left, c->summary, c->run ? "" : " (not available in this build)");
+        fprintf(out, "  %-26s %s\n", left, c->summary);
     }
     fprintf(out, "\nnetworks:");
     for (int i = 0; graphi_model_at(i); i++)
@@ -123,7 +121,7 @@ void help_experiment(const struct experiment *experiment, FILE *out)
     bool words = strncmp(experiment->honoured, "M...", 4) == 0;
     fprintf(out, "usage: graphi bench %s%s [OPTIONS]\n\n%s\n", experiment->name, words ? " [M...]" : "",
             experiment->summary);
-    print_options(&(struct wanted){command_find("bench")->groups, experiment, 1}, &help_form, out);
+    print_options(&(struct wanted){command_find("bench")->options, experiment, 1}, &help_form, out);
 }
 
 void help_completion(FILE *out)
@@ -148,7 +146,7 @@ void help_completion(FILE *out)
     for (const struct command *c = commands; c->name; c++) {
         fprintf(out, "    %s) COMPREPLY=($(compgen -f -W \"", c->name);
         for (const struct option *o = option_table; o->name; o++)
-            if (o->group == 'c' || strchr(c->groups, o->group))
+            if ((c->options | OF_COMMON) & o->group)
                 fprintf(out, "%s ", o->name);
         for (int i = 0; graphi_model_at(i); i++)
             fprintf(out, "%s ", graphi_model_at(i));
@@ -210,7 +208,7 @@ static void man_command(const struct command *command, FILE *out)
     fprintf(out, ".SS graphi %s%s%s\n", command->name, command->subject ? " " : "",
             command->subject ? command->subject : "");
     man_text(command->summary, out);
-    fprintf(out, "%s\n", command->run ? "" : " (not available in this build)");
+    fputc('\n', out);
     print_options(&wanted, &man_names, out);
 }
 
@@ -256,7 +254,7 @@ void help_man(FILE *out)
         man_command(c, out);
     man_networks(out);
     fprintf(out, ".SH OPTIONS\n");
-    print_options(&(struct wanted){NULL, NULL, 0}, &man_form, out);
+    print_options(&(struct wanted){~0u, NULL, 0}, &man_form, out);
     fprintf(out, ".SH EXPERIMENTS\nof graphi bench, where they were built;\n"
                  ".B graphi bench EXPERIMENT \\-\\-help\nlists what has an effect in one.\n");
     for (const struct experiment *e = experiments; e->name; e++)

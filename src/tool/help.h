@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "tool/options.h"
+#include "tool/command_line.h"
 
 struct experiment;
 

@@ -19,10 +19,6 @@
 graphi_status job_network(const char *where, const char *name, const char *others)
 {
     char list[256] = "";
-    size_t length = strlen(name);
-    if (length > 5 && strcmp(name + length - 5, ".onnx") == 0)
-        return report_error(GRAPHI_UNSUPPORTED, where,
-                            "found '%s', which is not available in this build, expected a built-in network", name);
     for (int i = 0; graphi_model_at(i); i++) {
         if (strcmp(graphi_model_at(i), name) == 0)
             return GRAPHI_OK;

@@ -35,7 +35,7 @@ struct job {
 };
 
 /* Whether `name` is a network of this build. USAGE naming them all, and `others`, words that are none and would do
- * ("": there are none); UNSUPPORTED for a file of one. Reported. */
+ * ("": there are none). Reported. */
 graphi_status job_network(const char *where, const char *name, const char *others);
 
 /* Fills the form of the network that the options ask for. USAGE on options that contradict each other. */

@@ -98,9 +98,6 @@ bool option_read(const struct option *option, const char *word, struct options *
     case FLAG:
         *(bool *)at = true;
         return true;
-    case LATER:
-        *(const char **)at = option->name;
-        return true;
     case TEXT: return read_text(option, word, (const char **)at, wrong);
     case LIST: return read_list(option, word, (const char **)at, (int *)given, wrong);
     case SEED:

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line, described once: parsing, --help, shell completion and the man page all come from the tables of
- * commands (each program's own) and options (option_table.c). */
+/* The options that were typed, a field each; option_table.c says which. */
 #ifndef TOOL_OPTIONS_H
 #define TOOL_OPTIONS_H
 
@@ -50,27 +49,9 @@ struct options {
     int input_count;
     const char *output;
     int64_t repeat;
-    const char *later; /* an option that is not available in this build; NULL: none was typed */
     bool quick;
     double seconds;
 };
-
-struct command {
-    const char *name, *subject, *summary;
-    const char *groups; /* of options that apply, by letter: see option_table.c */
-    int (*run)(const struct options *options); /* NULL: not available in this build */
-    /* NULL, or prints what the subject may be, with summaries a line each; false: there is nothing. */
-    bool (*subjects)(FILE *out, bool summaries);
-};
-
-/* All commands of the program, ended by a NULL name (cli/main.c, bench/lib/bench.c). */
-extern const struct command commands[];
-
-/* NULL: there is none of that name. */
-const struct command *command_find(const char *name);
-
-/* Fills *options; USAGE with a message naming the option, what was found and what was expected. */
-graphi_status options_parse(int argc, char **argv, struct options *options);
 
 /* Whether the option was typed: what a checkpoint says stands in the same fields. */
 bool options_given(const struct options *options, const char *name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Distance of words by letters (Levenshtein), a row of its table at a time. Usual size: ten letters, sixty names. */
-#include "tool/near.h"
+#include "tool/spelling.h"
 
 #include <string.h>
 
@@ -8,12 +8,12 @@ enum { MOST_LETTERS = 40 };
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-int near_distance(const char *typed, size_t length, const char *name)
+int spelling_distance(const char *typed, size_t length, const char *name)
 {
     const size_t letters = strlen(name), shorter = length < letters ? length : letters;
     int row[MOST_LETTERS + 1];
     if (length > MOST_LETTERS || letters > MOST_LETTERS)
-        return NEAR_MOST + 1;
+        return SPELLING_MOST + 1;
     if (shorter >= 4 && strncmp(typed, name, shorter) == 0)
         return 1;
     for (size_t n = 0; n <= letters; n++)
