@@ -3,6 +3,7 @@
 #include "fuzz.h"
 
 #include "cli/said.h"
+#include "tool/command_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>
