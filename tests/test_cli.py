@@ -427,7 +427,7 @@ def test_manual_sections(cli):
     for line in cli.run("bench", "--help").stdout.split("EXPERIMENT [M...]:\n")[1].split("\n\n")[0].splitlines():
         name, summary = line.split(None, 1)
         assert name == "none" or f".B {name}\n{summary}\n" in sections["EXPERIMENTS"], line
-    readme = (cli.source / "README.md").read_text().split("## Five minutes")[1].split("```")[1]
+    readme = (cli.source / "README.md").read_text().split("## The command")[1].split("```")[1]
     for line in readme.strip().splitlines():
         command, _, what = (part.strip() for part in line.partition("#"))
         assert f".B {command}\n{what}" in sections["EXAMPLES"], f"{line}: found it in README.md alone, expected it in the manual"

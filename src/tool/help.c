@@ -223,11 +223,11 @@ static void man_examples(FILE *out)
         {"graphi run pathnet --checkpoint p.safetensors --batch 8 --input images=x.npy --output out",
          "logits of 8 images"},
         {"graphi run phased-lstm --training --timeline step",
-         "a picture: step.html, every operation on its executor"},
+         "step.html: every operation on its executor"},
         {"graphi profile lstm --size medium --tune 20 --explain",
          "searches executors x threads, stores the plan, says why"},
         {"graphi simulate lstm --machine xeon-phi-7250 --executors 8 --width 8",
-         "the same scheduler on 68 cores, simulated"},
+         "the same scheduler on 68 simulated cores"},
         {"graphi bench sweep pathnet --size small", "every policy, driver, executors x threads, in alternation"},
     };
     fprintf(out, ".SH EXAMPLES\n");
