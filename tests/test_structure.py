@@ -46,16 +46,11 @@ EXTRA = {"models": {"base/status.h", "base/float_mode.h"}, "tool": {"base/tempor
 KNOWN_CIRCLES = {
     "calls": [
         "cli/checkpoint cli/form cli/resume",
-        "schedule/backend_simulated schedule/simulated_join schedule/simulated_static schedule/simulated_steps"
-        " schedule/static_list schedule/static_order",
-        "schedule/driver_naive schedule/interference schedule/policy schedule/policy_asymmetric schedule/policy_fixed"
-        " schedule/policy_malleable schedule/policy_strategies schedule/schedule schedule/setting_canonical schedule/widths",
         "tool/chart tool/learning",
         "tool/described tool/job tool/plan",
     ],
     "includes": [
         "cli/checkpoint cli/form cli/resume",
-        "schedule/policy schedule/schedule schedule/scheduler schedule/setting_canonical schedule/widths",
         "tool/curves tool/described tool/job tool/plan tool/profile_words",
     ],
 }

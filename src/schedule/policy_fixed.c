@@ -69,7 +69,7 @@ const struct policy policy_sequential = {
 
 static int64_t asked_order(struct schedule *s, int32_t task)
 {
-    return policy_of(&s->setting)->key(s, task);
+    return s->asked->key(s, task);
 }
 
 static bool is_backward(const struct schedule *s, int32_t task)

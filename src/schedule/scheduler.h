@@ -58,7 +58,7 @@ struct schedule {
     const struct tasks *tasks;
     const graphi_machine *machine;
     graphi_setting setting; /* nothing left to choose */
-    const struct policy *policy;
+    const struct policy *policy, *asked; /* what decides; whose order counts (policy_phases) */
     int workers, siblings;             /* cores leased; hardware-thread siblings after them */
     int slots_count, light_slot;       /* light executor: the last slot, or -1 */
     int forward_width, backward_width; /* policy_phases */
@@ -202,16 +202,13 @@ static inline int lists_of(const struct schedule *s, int width) { return s->poli
 void static_worker(void *schedule, int worker);
 void static_note(struct schedule *schedule); /* after an execution: its decisions, when traced tasks became ready */
 
-/* simulated_loops.c: the loops without a step, in virtual time */
-graphi_status simulate_naive(struct schedule *schedule, task_duration duration, void *context, struct simulation *out);
-graphi_status simulate_sequential(struct schedule *schedule, task_duration duration, void *context,
-                                  struct simulation *out);
-
 /* replay.c: feeds a log to the step again; *decisions gets the hash. */
 graphi_status schedule_log_enable(struct schedule *schedule);
 graphi_status schedule_replay(struct schedule *schedule, uint64_t *decisions);
 
-void *schedule_alloc(struct schedule *schedule, size_t count,
-                     size_t size); /* zeroed, 128-byte aligned, freed by destroy */
+/* blocks.c: 128-byte aligned, freed by destroy; zeroed, or _raw, not; NULL: no memory. */
+struct schedule *schedule_block(void); /* one without anything in it */
+void *schedule_alloc(struct schedule *schedule, size_t count, size_t size);
+void *schedule_alloc_raw(struct schedule *schedule, size_t count, size_t size);
 
 #endif

@@ -4,7 +4,7 @@
  * waits for the next turn of the system's scheduler; with none, until the worker has polled for a while and yields. A
  * step holds up what runs or starts on that core until it ends, and each change of threads takes its time.
  *
- * Only times pass through here: the caller has the events, the steps and the teams (backend_simulated.c). */
+ * Only times pass through here: the caller has the events, the steps and the teams (simulated_world.c). */
 #ifndef SCHEDULE_SIMULATED_CORE_H
 #define SCHEDULE_SIMULATED_CORE_H
 

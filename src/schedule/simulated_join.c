@@ -8,7 +8,7 @@
  * lowest index come first: where each looks at that moment is chance on the real machine.
  *
  * One event a piece, at most MOST_PIECES a task; a task that nobody may join is none of this file's business. */
-#include "schedule/simulated_world.h"
+#include "schedule/simulated_join.h"
 
 #include <math.h>
 

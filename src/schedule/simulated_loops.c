@@ -7,14 +7,13 @@
  * An executor that pushes comes first to take, since its core has the lock (on two cores 0.29 of ResNet-50's data came
  * from the other one; by turns it would be 0.56). Others that poll follow in the order in which they ran out of
  * work. */
-#include "schedule/scheduler.h"
+#include "schedule/simulated_play.h"
 
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "schedule/events.h"
 
-enum { EVENT_ENDS, EVENT_PUSHES };
+enum { POLLER_ENDS, POLLER_PUSHES };
 
 struct poller {
     int32_t task, assigned;
@@ -70,7 +69,7 @@ static void start(struct naive_world *w, int slot, int32_t task, int width, doub
                                                 .leader = s->slots[slot].first,
                                                 .width = (uint16_t)width,
                                                 .inlined = task != p->assigned};
-    event_add(&w->events, at + ns, EVENT_ENDS, slot);
+    event_add(&w->events, at + ns, POLLER_ENDS, slot);
 }
 
 /* One access to the queue from time `at` on; returns when it is done. */
@@ -128,7 +127,7 @@ static void ends(struct naive_world *w, int slot)
     }
     w->scheduling += s->machine->entry_ns;
     if (s->machine->entry_ns > 0)
-        event_add(&w->events, w->now + s->machine->entry_ns, EVENT_PUSHES, slot);
+        event_add(&w->events, w->now + s->machine->entry_ns, POLLER_PUSHES, slot);
     else
         pushes(w, slot);
 }
@@ -157,7 +156,7 @@ graphi_status simulate_naive(struct schedule *s, task_duration duration, void *c
         while (w.events.count) {
             struct event event = event_take(&w.events);
             w.now = event.time;
-            (event_kind(&event) == EVENT_PUSHES ? pushes : ends)(&w, event.worker);
+            (event_kind(&event) == POLLER_PUSHES ? pushes : ends)(&w, event.worker);
         }
         *out = (struct simulation){.makespan_ns = w.now,
                                    .busy_ns = w.busy,

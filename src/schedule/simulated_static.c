@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The static driver in virtual time: executors go through their lists, and what they wait for reaches them a message
  * after its end. An entry costs nothing beside its task. Whose list ends wakes those alone that wait for it. */
-#include "schedule/simulated_world.h"
+#include "schedule/simulated_play.h"
 
 #include "base/memory.h"
 #include "base/status.h"

@@ -4,7 +4,7 @@
  * message to another worker wake_ns, each half of the combining protocol an atomic. Under the dedicated driver steps
  * run on the client's own time; under the combining one on the worker whose completion found the role free, and
  * completions that arrive meanwhile wait for the next round. One thread; below 1 us an operation at 68 cores. */
-#include "schedule/simulated_world.h"
+#include "schedule/simulated_play.h"
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -185,7 +185,7 @@ graphi_status simulate_steps(struct schedule *s, task_duration duration, void *c
     size_t ring = 1;
     while (ring < workers * RING_DEPTH)
         ring *= 2;
-    /* Not zeroed: see backend_simulated.c. */
+    /* Not zeroed: see simulated_play.c. */
     struct stepping own = {.mask = (unsigned)ring - 1,
                            .receivers = mem_alloc(workers * sizeof *own.receivers),
                            .published = mem_alloc(ring * sizeof *own.published)};

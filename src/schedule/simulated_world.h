@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The insides of the simulated backend, for its files only: backend_simulated.c (workers, their operations, the loop of
- * events), simulated_steps.c and simulated_static.c (what they run next: sent by the step, or their lists) and
- * simulated_join.c (who takes part in what others run). One thread. */
+/* The insides of the simulated backend, for its files only, from below: simulated_world.c (workers and what they run),
+ * simulated_join.c (who takes part in what others run), simulated_play.c (the loop of events), simulated_steps.c and
+ * simulated_static.c (what they run next: sent by the step, or their lists). One thread. */
 #ifndef SCHEDULE_SIMULATED_WORLD_H
 #define SCHEDULE_SIMULATED_WORLD_H
 
@@ -56,32 +56,15 @@ struct world {
     double busy, scheduling, corunning, changes;
 };
 
-/* backend_simulated.c */
-/* Plays until nothing happens any more; `events`: how many of `own` there may be at a time. MEMORY. */
-graphi_status world_play(struct schedule *schedule, task_duration duration, void *context,
-                         const struct playing *playing, void *own, size_t events, struct simulation *out);
 /* What the task takes there from now on, beside the first `others` of those that run. */
 double world_ns(struct world *world, int32_t task, struct seat seat, int others);
-void world_put_last(struct world *world, int worker); /* what it leads, among those that run */
-void world_start(struct world *world, int32_t task, struct seat seat, bool inlined);
+void world_put(struct world *world, int position, int32_t task, int worker); /* among those that run, */
+void world_put_last(struct world *world, int worker);                        /* and what it leads behind the others */
 void world_occupy(struct world *world, int worker, double ns, int width); /* a team, until EVENT_ENDS of its leader */
 double world_enter_core(struct world *world, int leader, int width); /* how long the driver holds the team up there */
 void world_leave_core(struct world *world, int leader);
+void world_share_cores(struct world *world); /* something has started or ended on a sibling, or beside one */
 /* The end of the leader's piece, or task, moves. */
 void world_set_end(struct world *world, int leader, double ends, double cores);
-void world_go_on(struct world *world, int worker); /* its next task, else another's, unless it is at something */
-
-/* simulated_steps.c, simulated_static.c, as simulate_naive() */
-graphi_status simulate_steps(struct schedule *schedule, task_duration duration, void *context, struct simulation *out);
-graphi_status simulate_static(struct schedule *schedule, task_duration duration, void *context,
-                              struct simulation *out);
-
-/* simulated_join.c */
-/* The worker begins a task, which takes it so long alone, in pieces; returns what the first of them takes. */
-double join_open(struct world *world, int leader, int pieces, double ns);
-/* On EVENT_ENDS; false: it is the task of this worker that has ended. */
-bool join_ends(struct world *world, int worker);
-void join_look(struct world *world, int worker);  /* it has nothing to do */
-void join_looks(struct world *world, int worker); /* on EVENT_LOOKS */
 
 #endif

@@ -5,8 +5,7 @@
 #ifndef SCHEDULE_STATIC_ORDER_H
 #define SCHEDULE_STATIC_ORDER_H
 
-#include "base/array.h"
-#include "schedule/schedule.h"
+#include "schedule/placement.h"
 
 struct static_entry {
     int32_t task;
@@ -29,20 +28,6 @@ struct static_order {
     int row;
     uint64_t decisions; /* hash of (task, leader, width) in the order in which tasks start */
 };
-
-/* Who runs what, in the order in which tasks start. */
-struct placed {
-    int32_t task, workers; /* where in placement.workers those begin in whose lists it is, leader first */
-    uint16_t width;
-    bool spread;
-};
-struct placement {
-    ARRAY(struct placed) tasks;
-    ARRAY(uint16_t) workers;
-    bool full; /* no memory: it is not whole */
-};
-void placement_clear(struct placement *placement);
-void placement_add(struct placement *placement, int32_t task, struct seat seat, const uint16_t *workers, int count);
 
 /* static_list.c; MEMORY */
 graphi_status place_by_list(struct schedule *schedule, struct placement *placement);

@@ -4,12 +4,9 @@
  * worker; under a static driver, as much again for each member of a task's team. */
 #include "schedule/scheduler.h"
 
-#include "base/memory.h"
 #include "base/status.h"
 #include "schedule/setting_canonical.h"
 #include "schedule/widths.h"
-
-#include <string.h>
 
 _Static_assert(MACHINE_MAX_CORES <= BITMAP_BITS, "a machine that can be described can be scheduled");
 
@@ -61,30 +58,11 @@ struct lease_options schedule_lease_options(const graphi_setting *setting, const
                                   .pin = !r.unpinned};
 }
 
-static void *alloc(struct schedule *s, size_t count, size_t size, bool zeroed)
-{
-    if (s->raw_count == (int)(sizeof s->raw / sizeof *s->raw))
-        return NULL;
-    size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
-        return NULL;
-    char *raw = zeroed ? mem_zalloc(bytes + 64) : mem_alloc(bytes + 64); /* the heap aligns to 64 */
-    if (!raw)
-        return NULL;
-    s->raw[s->raw_count++] = raw;
-    return raw + ((uintptr_t)raw & 64);
-}
-
-void *schedule_alloc(struct schedule *s, size_t count, size_t size)
-{
-    return alloc(s, count, size, true);
-}
-
 /* Slots are teams of neighbours, which `every` lists. Teams that are formed for each task have a row for each leader:
  * megabytes on machines of a thousand cores, of which a page becomes resident where others than neighbours are led. */
 static bool alloc_members(struct schedule *s, size_t workers)
 {
-    uint16_t *rows = s->policy->free_width ? alloc(s, workers * workers, sizeof *rows, false) : NULL;
+    uint16_t *rows = s->policy->free_width ? schedule_alloc_raw(s, workers * workers, sizeof *rows) : NULL;
     for (size_t i = 0; i < workers; i++) {
         s->every[i] = (uint16_t)i;
         s->executors[i].members = s->every + i;
@@ -227,15 +205,13 @@ graphi_status schedule_create(const struct tasks *tasks, const graphi_setting *s
     if (workers > machine->cores || workers > BITMAP_BITS)
         return fail(GRAPHI_USAGE, "setting", "found %d executors of width %d, expected at most %d cores", r.executors,
                     r.width, machine->cores < BITMAP_BITS ? machine->cores : BITMAP_BITS);
-    char *raw = mem_zalloc(sizeof(struct schedule) + 64);
-    if (!raw)
-        return fail_memory("schedule", sizeof(struct schedule));
-    struct schedule *s = (struct schedule *)(raw + ((uintptr_t)raw & 64));
-    s->raw[s->raw_count++] = raw;
+    struct schedule *s = schedule_block();
+    if (!s)
+        return fail_memory("schedule", sizeof *s);
     s->tasks = tasks;
     s->machine = machine;
     s->setting = r;
-    s->policy = policy_of(&r);
+    s->policy = s->asked = policy_of(&r);
     if (r.backward_executors > 0 && s->policy->loop == LOOP_SCHEDULED && !s->policy->free_width)
         s->policy = &policy_phases;
     s->workers = workers;
@@ -266,12 +242,12 @@ graphi_status schedule_trace_teams(struct schedule *s)
         return GRAPHI_OK;
     for (size_t t = 0; t < count && s->pieces; t++)
         room += (size_t)s->pieces[t] * TASK_MOST_PHASES;
-    if (s->pieces && !s->joined && !(s->joined = alloc(s, room + 1, sizeof *s->joined, false)))
+    if (s->pieces && !s->joined && !(s->joined = schedule_alloc_raw(s, room + 1, sizeof *s->joined)))
         return fail_memory("trace", room * sizeof *s->joined);
     size_t entries = count > SIZE_MAX / row ? SIZE_MAX : count * row;
-    struct team_trace teams = {.row = row, .worked_ns = alloc(s, entries, sizeof *teams.worked_ns, false)};
+    struct team_trace teams = {.row = row, .worked_ns = schedule_alloc_raw(s, entries, sizeof *teams.worked_ns)};
     if (s->policy->free_width)
-        teams.member = alloc(s, entries, sizeof *teams.member, false);
+        teams.member = schedule_alloc_raw(s, entries, sizeof *teams.member);
     if (!teams.worked_ns || (s->policy->free_width && !teams.member))
         return fail_memory("trace", entries);
     s->teams = teams;
@@ -287,15 +263,4 @@ struct join_trace schedule_joined(const struct schedule *s)
 {
     int count = atomic_load_explicit(&s->joined_count, memory_order_relaxed); /* after lease_wait */
     return (struct join_trace){s->joined, s->joined ? count : 0};
-}
-
-void schedule_destroy(struct schedule *s)
-{
-    if (!s)
-        return;
-    void *raw[sizeof s->raw / sizeof *s->raw];
-    int count = s->raw_count;
-    memcpy(raw, s->raw, sizeof raw);
-    while (count > 0) /* the schedule itself is the first */
-        mem_free(raw[--count]);
 }
