@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "engine/compile/ancestors.h"
 #include "engine/compile/memory.h"
+#include "engine/compile/memory_edges.h"
 
 static inline bool precedes(const struct memory_problem *problem, const struct ancestors *ancestors, int a, int b)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Widths found by search (engine/choose/allot.c), in virtual time and on the workers at hand. */
+#include "engine/choose/allotment.h"
+#include "engine/choose/planning.h"
 #include "engine/choose/simulator.h"
 #include "graphi/models.h"
 #include "graphi/simulate.h"
@@ -61,6 +63,48 @@ static void the_search_repeats(void **state)
     }
     graphi_plan_destroy(a);
     graphi_plan_destroy(b);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct task_record *x = a, *y = b;
+    return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+/* Measuring would time teams that curves prefer, or operations beside each other, in place of those that it wants. */
+static void given_widths_are_those_that_run(void **state)
+{
+    static const uint16_t widths[] = {1, 4, 20};
+    graphi_plan *plan = plan_for("pathnet"), *given;
+    const size_t tasks = (size_t)plan->compiled->tasks;
+    for (int spread = 0; spread < 2; spread++) {
+        struct allotment *allotment = allotment_create(tasks, 1);
+        struct task_record *records = calloc(tasks, sizeof *records);
+        struct simulation simulation;
+        graphi_setting setting = plan->setting;
+        setting.no_inline = true;
+        allotment->alone = true;
+        allotment->spread = spread;
+        for (size_t t = 0; t < tasks; t++) {
+            allotment->width[t] = widths[t % 3];
+            allotment->key[t] = plan->level[t];
+        }
+        const struct plan_parts parts = {.machine = phi, .setting = &setting, .allotment = allotment};
+        check_ok(plan_make(plan->compiled, &parts, &given));
+        assert_ptr_equal(given->allotment, allotment);
+        check_ok(plan_simulate(given, records, &simulation));
+        assert_true(given->predicted_ns == simulation.makespan_ns);
+        for (size_t t = 0; t < tasks; t++) {
+            assert_int_equal(records[t].width, widths[t % 3]);
+            assert_true(records[t].width == 1 || records[t].spread == spread);
+        }
+        qsort(records, tasks, sizeof *records, by_start);
+        for (size_t i = 1; i < tasks; i++)
+            assert_true(records[i].start_ns >= records[i - 1].end_ns - 1);
+        free(records);
+        graphi_plan_destroy(given);
+    }
+    graphi_plan_destroy(plan);
 }
 
 /* The rules for workers that are too few or too many could leave a task behind, or start one twice: every combination
@@ -304,6 +348,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(searched_widths_are_shorter_and_above_both_bounds),
         cmocka_unit_test(the_search_repeats),
+        cmocka_unit_test(given_widths_are_those_that_run),
         cmocka_unit_test(given_widths_obey_the_bound_and_are_checked),
         cmocka_unit_test(given_widths_are_each_heeded),
         cmocka_unit_test(a_static_driver_has_the_widths_searched),

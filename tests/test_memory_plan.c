@@ -3,7 +3,10 @@
  * whatever order the tasks take that the graph and the added edges allow. */
 #include "base/memory.h"
 #include "base/status.h"
-#include "engine/compile/memory_planner.h"
+#include "engine/compile/memory_items.h"
+#include "engine/compile/memory_makespan.h"
+#include "engine/compile/memory_place.h"
+#include "engine/compile/memory_sharing.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,6 +2,10 @@
 /* What spares the arena planner work alters nothing that it finds: which item precedes which, found by blocks of items;
  * placing, which passes by whole shelves; the edges of a placing, whose search ends early. Each is held against the
  * plain way, pair by pair, on random problems of more items than a shelf has. */
+#include "engine/compile/memory_items.h"
+#include "engine/compile/memory_place.h"
+#include "engine/compile/memory_sharing.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -155,6 +155,23 @@ def check_circles(root, build):
     return problems
 
 
+def check_headers(root, build):
+    """What others call is told in the header of its file: else a reader has to search for it, and a file has many contracts."""
+    problems, called = [], {}
+    public = "".join(path.read_text() for path in (root / "include").rglob("*.h"))
+    owner, uses = circles.symbols(list(circles.objects_of(build, root)))
+    for file, names in uses.items():
+        for name in names:
+            if owner.get(name, file) != file and owner[name].split("/")[0] in ROOMS and not re.search(rf"\b{name}\b", public):
+                called.setdefault(owner[name], set()).add(name)
+    for file, names in sorted(called.items()):
+        header = root / "src" / f"{file}.h"
+        text = header.read_text() if header.exists() else ""
+        problems += [f"src/{file}.c: found no {name} in {header.name}, expected its contract, since others call it"
+                     for name in sorted(names) if not re.search(rf"\b{name}\b", text)]
+    return problems
+
+
 def check_table_of_layers(root, build):
     """What the page says that a layer knows is what is checked above; else a reader learns another architecture."""
     problems, page = [], (root / "docs" / "architecture.md").read_text()
@@ -409,7 +426,7 @@ def check_operations(root, build):
     return problems
 
 
-CHECKS = {"layers": check_layers, "rooms": check_rooms, "circles": check_circles, "page of layers": check_table_of_layers, "exports": check_exports,
+CHECKS = {"layers": check_layers, "rooms": check_rooms, "circles": check_circles, "headers": check_headers, "page of layers": check_table_of_layers, "exports": check_exports,
           "generated": check_generated, "files": check_files, "columns": check_columns, "clocks": check_clocks,
           "heap": check_heap, "temporary": check_temporary, "messages": check_messages, "table": check_table, "benchmarks": check_benchmarks,
           "quoted": check_quoted, "operations": check_operations, "streaming": check_streaming, "bfloat16": check_bfloat16}
@@ -502,6 +519,7 @@ FAULTS = [
     ("layers", lambda root: (root / "src/surplus").mkdir(), "src/surplus"),
     ("rooms", append("src/engine/cost/origin.c", '#include "engine/show/timeline.h"\n'), "src/engine/cost/origin.c: found"),
     ("rooms", calling("engine/cost/planted.c", "engine/show/planted.c"), "src/engine/cost/planted: found"),
+    ("headers", calling("engine/cost/planted.c", "engine/show/second.c"), "src/engine/cost/planted.c: found no f0"),
     ("circles", calling("base/planted.c", "base/second.c", "base/third.c"), "base/planted, base/second, base/third need"),
     ("circles", including, "base/arena, base/index need"),
     ("rooms", lambda root: (root / "src/engine/planted.c").write_text(""), "src/engine/planted.c: found outside"),

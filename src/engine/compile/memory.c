@@ -4,10 +4,14 @@
  * the parts).
  *
  * Values that are small even together get bytes of their own: sharing them would cost order and save nothing. */
-#include "engine/compile/memory_planner.h"
+#include "engine/compile/memory.h"
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "engine/compile/memory_edges.h"
+#include "engine/compile/memory_items.h"
+#include "engine/compile/memory_search.h"
+#include "engine/compile/memory_sharing.h"
 
 #include <stdlib.h>
 

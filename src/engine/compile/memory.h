@@ -8,29 +8,8 @@
 #ifndef ENGINE_MEMORY_H
 #define ENGINE_MEMORY_H
 
+#include "engine/compile/memory_problem.h"
 #include "schedule/edges.h"
-
-struct memory_value {
-    int64_t bytes;
-    int32_t begin;     /* its tasks in problem.list: producers first, then readers */
-    int32_t producers, readers;
-    bool kept;         /* read after the run: nothing may follow it */
-};
-
-/* Array order is a topological order: every edge leads to a higher task. */
-struct memory_problem {
-    int tasks;
-    const int32_t *edges_begin; /* tasks + 1 */
-    const int32_t *edges;       /* successors */
-    const int64_t *ns;          /* duration estimates; NULL: all 1 */
-    int values;
-    const struct memory_value *value;
-    const int32_t *list;
-    int64_t target;             /* bytes; 0: 1.15 times the live maximum, more or less by the estimated time on `cores`
-                                   (memory_search.c) */
-    int cores;                  /* 0: 1 */
-    int64_t beside;             /* bytes that an execution needs beside the arena: what is little to them is little */
-};
 
 struct memory_solution {
     int64_t *offset;            /* one per value, multiples of 64 */
@@ -44,17 +23,5 @@ struct memory_solution {
 /* MEMORY when out of memory; the solution is then empty. */
 graphi_status memory_plan(const struct memory_problem *problem, struct memory_solution *solution);
 void memory_solution_free(struct memory_solution *solution);
-
-/* The graph's edges and the added ones as CSR (edges.h): two blocks, the caller's. */
-graphi_status memory_all_edges(const struct memory_problem *problem, const edge_array *added, int32_t **begin,
-                               int32_t **list);
-
-/* What the tasks take on problem.cores cores, each on one, the one with the longest way to the end first: ns. *path:
- * the longest way of all; NULL: not asked for. */
-graphi_status memory_makespan(const struct memory_problem *problem, const edge_array *added, int64_t *ns,
-                              int64_t *path);
-
-/* Drops the added edges that the graph and the other added ones imply; sorts the rest. */
-graphi_status memory_reduce_edges(const struct memory_problem *problem, edge_array *added);
 
 #endif

@@ -2,9 +2,10 @@
 /* Fewer ordering edges: every one costs each execution a counter to decrement. One sweep in topological order builds
  * the ancestor sets with all edges; among the added edges into a task, those from nearer tasks are taken first, and one
  * whose source is an ancestor already is dropped. Compile time only. Usual effect: a twentieth is left. */
+#include "engine/compile/memory_edges.h"
+
 #include "base/memory.h"
 #include "base/status.h"
-#include "engine/compile/memory.h"
 
 #include <stdlib.h>
 

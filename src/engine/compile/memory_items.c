@@ -2,7 +2,7 @@
 /* The values that take part in the arena planner, and which of them precede which: the first's producers and readers
  * all precede the second's producers in the graph, or, which is the same, its ends precede the second's starts. The
  * relation is a square of bits, made once and asked at every placing. */
-#include "engine/compile/memory_planner.h"
+#include "engine/compile/memory_items.h"
 
 #include "base/memory.h"
 #include "base/status.h"

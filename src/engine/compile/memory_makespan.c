@@ -2,9 +2,11 @@
 /* How long the tasks would take under the planner's edges: list scheduling, one core a task, nothing else charged. Good
  * enough to tell an order that leaves cores idle from one that does not; the simulator (simulate.c) needs a finished
  * plan. Compile time only, one thread. Usual time: 2 ms for 2,000 tasks and 20,000 edges. */
+#include "engine/compile/memory_makespan.h"
+
 #include "base/memory.h"
 #include "base/status.h"
-#include "engine/compile/memory.h"
+#include "engine/compile/memory_edges.h"
 #include "schedule/heap.h"
 
 struct makespan {

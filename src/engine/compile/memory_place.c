@@ -3,7 +3,7 @@
  * one precedes the other in the graph or, at the price of few enough edges, in sequential time by the window at least.
  * Each looks along all that lie already, shelf by shelf: of a shelf whose items all live at some time of its own life,
  * or none near it, it looks at no single one. With thousands of values that live at once that is nearly every shelf. */
-#include "engine/compile/memory_planner.h"
+#include "engine/compile/memory_place.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -11,9 +11,10 @@
 #ifndef ENGINE_MEMORY_PLANNER_H
 #define ENGINE_MEMORY_PLANNER_H
 
+#include "base/array.h"
 #include "base/number.h"
 #include "engine/compile/ancestors.h"
-#include "engine/compile/memory.h"
+#include "engine/compile/memory_problem.h"
 
 struct item { /* a value that may share bytes */
     int32_t value;
@@ -66,24 +67,6 @@ static inline bool planner_is_apart(const struct memory_problem *problem, int va
 {
     return whole_lines(problem->value[value].bytes) <= limit || !problem->value[value].producers;
 }
-
-/* The items are the values of more than `limit` bytes, of very many the largest. planner_free() in any case. */
-graphi_status planner_prepare(struct planner *p, int64_t limit);
-void planner_free(struct planner *p);
-
-/* Orders of placing: the largest first, those that take most bytes for most time, or the earliest. */
-enum { PLANNER_ORDERS = 3 };
-void planner_set_order(struct planner *p, int order);
-
-/* Places all items in p->order. Gives the bytes used. */
-int64_t planner_place(struct planner *p, int64_t window);
-
-/* The edges that the placing at hand needs: appended. */
-graphi_status planner_edges(const struct planner *p, edge_array *edges);
-
-/* Leaves the items placed such that they take at most `target` bytes, or as few as it finds; without a target of the
- * problem's, time in the estimate counts too. *unordered: what the graph's own order alone takes. */
-graphi_status planner_search(struct planner *p, int64_t target, int64_t *unordered);
 
 /* The tasks of a value, producers first. */
 static inline const int32_t *planner_tasks(const struct memory_problem *problem, int32_t value, int *count)

@@ -3,10 +3,13 @@
  * Where the problem gives no target, a wider window is taken if by an estimate (memory_makespan.c) it saves more time
  * than it takes space, narrower ones as long as the tasks take no longer, and other orders of placing are tried in
  * the window found. Usual time: 20 ms a window with 2,500 items. */
-#include "engine/compile/memory_planner.h"
+#include "engine/compile/memory_search.h"
 
 #include "base/memory.h"
 #include "base/status.h"
+#include "engine/compile/memory_makespan.h"
+#include "engine/compile/memory_place.h"
+#include "engine/compile/memory_sharing.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* The ordering edges that make a placing true: every task of the first of two items in the same bytes before every
  * producer of the second, where the graph does not say so already: edges from the ends of the first to the starts of
  * the second are enough. memory_edges.c then drops those that others imply. */
-#include "engine/compile/memory_planner.h"
+#include "engine/compile/memory_sharing.h"
 
 #include "base/memory.h"
 #include "base/status.h"

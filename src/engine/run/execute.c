@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executing a run: packed forms brought up to date, then all tasks, by the scheduler over leased workers or one after
  * the other, then failures told and versions counted. Workers call run_task, run_piece and pack_part alone. */
-#include "engine/run/run.h"
+#include "engine/run/execute.h"
 
 #include "base/clock.h"
 #include "base/float_mode.h"
 #include "base/status.h"
+#include "engine/run/numerics.h"
 #include "graph/op.h"
 
 #include <limits.h>

@@ -3,7 +3,7 @@
  * values depend neither on the order of parameters nor on what else the graph holds. */
 #include "base/hash.h"
 #include "base/random.h"
-#include "engine/run/state.h"
+#include "engine/run/initialize.h"
 #include "kernels/copy.h"
 
 #include <math.h>

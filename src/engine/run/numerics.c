@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looking for NaN and infinities in an array (check_numerics). A float is not finite when all exponent bits are set, so
  * the scan is integer arithmetic that compilers vectorize. Any thread. */
-#include "engine/run/run.h"
+#include "engine/run/numerics.h"
 
 #include <string.h>
 

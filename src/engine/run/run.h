@@ -56,23 +56,10 @@ bool run_is_serial(const graphi_setting *setting);
  */
 void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedule);
 
-/* Of the last execution, without what it waited for cores that other executions held. */
-double run_own_ns(const graphi_run *run);
-
-/* Runs a task's shares; the scheduler's task_function. */
-graphi_status run_task(void *context, int32_t task, struct team *team, int member, int width);
-
-/* The arguments of a task's kernel in this run. */
-struct kernel_call run_call(const graphi_run *run, int32_t task);
-
 /* Address of a value's place; for inputs, outputs, tests. */
 void *run_address(const graphi_run *run, int32_t buffer, int64_t offset);
 
 /* Bytes of a value at the sizes now set. */
 size_t run_actual(const graphi_run *run, const struct value_type *type);
-
-/* All elements of the first `rows` finite? Other types than float32 and bfloat16 are. Elements of the last dimension
- * are neighbours, as kernels write them (OP_STRIDED_OUT). */
-bool finite_array(const struct array_desc *desc, const void *data, int64_t rows);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/number.h"
 #include "base/status.h"
+#include "engine/run/initialize.h"
 
 #include <nettle/sha2.h>
 #include <stdio.h>

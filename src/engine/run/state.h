@@ -100,7 +100,4 @@ void state_keep_fed(graphi_state *state, const char *name, const void *data, siz
 /* Copies it out; false: none of so many bytes was fed. Any thread. */
 bool state_take_fed(const graphi_state *state, const char *name, void *data, size_t bytes);
 
-/* Writes the initial content of a parameter: depends on the seed and the name alone. */
-void initialize_parameter(uint64_t seed, const struct value *value, void *data);
-
 #endif

@@ -37,7 +37,7 @@ static uint64_t hash_allotment(uint64_t hash, const graphi_plan *plan)
         return hash;
     hash = hash_bytes(hash_bytes(hash, a->width, tasks * sizeof *a->width), a->key, tasks * sizeof *a->key);
     return hash_u64(hash, (uint64_t)a->fill | (uint64_t)a->narrower << 2 | (uint64_t)a->wider << 3 |
-                              (uint64_t)a->in_order << 4);
+                              (uint64_t)a->in_order << 4 | (uint64_t)a->alone << 5 | (uint64_t)a->spread << 6);
 }
 
 void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info)

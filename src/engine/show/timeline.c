@@ -3,14 +3,13 @@
  * turns it into timeline_page[]. Usual size: 300 to 20,000 events. */
 #include "engine/show/timeline.h"
 
-#include "engine/show/timeline_sum.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "engine/show/timeline_sum.h"
 #include "machine/machine.h"
 
 extern const char timeline_page[];

@@ -2,10 +2,9 @@
 /* Whom a stored plan is for, in words (whom.h). Usual size: a dozen facts, half a kilobyte. */
 #include "engine/show/whom.h"
 
-#include "engine/compile/compile.h"
-
 #include "base/isa.h"
 #include "base/status.h"
+#include "engine/compile/compile.h"
 #include "kernels/conv_choice.h"
 #include "machine/machine.h"
 #include "passes/passes.h"

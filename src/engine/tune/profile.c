@@ -15,6 +15,7 @@
 #include "engine/tune/counters.h"
 #include "engine/cost/curve_extend.h"
 #include "engine/cost/curve_set.h"
+#include "engine/run/execute.h"
 #include "engine/tune/measure.h"
 #include "engine/tune/shares.h"
 #include "engine/tune/trial.h"

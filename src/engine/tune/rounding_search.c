@@ -9,7 +9,7 @@
 #include "engine/choose/planning.h"
 #include "engine/compile/compile.h"
 #include "engine/compile/rounding.h"
-#include "engine/run/run.h"
+#include "engine/run/execute.h"
 #include "engine/tune/race.h"
 #include "engine/tune/trial.h"
 

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/float_mode.h"
 #include "base/status.h"
+#include "engine/run/execute.h"
 #include "engine/tune/shares.h"
 
 #include <string.h>

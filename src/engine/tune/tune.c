@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "engine/choose/planning.h"
 #include "engine/choose/setting.h"
+#include "engine/run/execute.h"
 #include "engine/tune/candidates.h"
 #include "engine/tune/measure.h"
 #include "engine/tune/race.h"
