@@ -292,8 +292,8 @@ static void send_nowhere(struct schedule *s, int slot, struct assignment assignm
 /* All that runs has ended; `ran` 0: a failure elsewhere came first. */
 static void complete_all(struct schedule *s, int ran, int64_t end_ns)
 {
-    while (s->running_count) {
-        int slot = s->running_slots[0], at = s->slots[slot].task;
+    while (s->formed.count) {
+        int slot = s->formed.leaders[0], at = s->formed.teams[slot].task;
         struct completion done = {.task = at, .first = -1, .ran = ran, .end_ns = end_ns};
         if (ran && at + 2 < s->tasks->count)
             done.first = done.last = at + 2;
@@ -318,11 +318,11 @@ static void strategy_3_learns_nothing_of_what_never_ran(void **state)
         step_reset(s);
         step_roots(s);
         step_dispatch(s);
-        assert_int_equal(s->running_count, 2);
+        assert_int_equal(s->formed.count, 2);
         complete_all(s, 1, 100000);
         for (int wave = 0; wave < fails; wave++) {
             step_dispatch(s);
-            assert_int_equal(s->running_count, 2);
+            assert_int_equal(s->formed.count, 2);
             complete_all(s, 0, 0);
         }
         step_reset(s);

@@ -77,7 +77,7 @@ bool interference_begin(const struct schedule *s, struct interference *r)
 void interference_started(const struct schedule *s, struct interference *r, int32_t task, bool sibling)
 {
     r->on_siblings += sibling;
-    r->solo = s->running_count ? -1 : task;
+    r->solo = s->formed.count ? -1 : task;
     r->running[s->tasks->kind[task]]++;
 }
 
@@ -96,14 +96,14 @@ void interference_ended(const struct schedule *s, struct interference *r, int32_
         r->siblings_until = s->now;
         return;
     }
-    if (r->on_siblings || r->siblings_until > s->slots[seat.leader].started)
+    if (r->on_siblings || r->siblings_until > s->formed.teams[seat.leader].started)
         return;
     double predicted = curve_mode_ns(&s->tasks->curves[s->tasks->curve_of[task]], seat.width, seat.spread);
     if (!r->beside || s->replaying || predicted <= SHORTEST_NS)
         return;
     if (task == r->solo)
         add(&r->alone, ns, predicted);
-    if (!s->running_count)
+    if (!s->formed.count)
         return;
     for (int other = 0; other < kinds; other++)
         if (r->running[other] > 0) {

@@ -30,6 +30,11 @@ struct decision {
     double ns;    /* predicted for that width and mode; 0: as the curve says */
 };
 
+/* Executors of up to three sizes, narrow, usual and wide ones, and one of the cores that are left. */
+struct team_sizes {
+    int width[3], count[3], left;
+};
+
 struct policy {
     enum policy_loop loop;
     bool free_width; /* decide() instead of place() */
@@ -38,6 +43,8 @@ struct policy {
     bool remembers;  /* place() asks where other tasks ran (schedule.ran_on) */
     bool timed;      /* completions must carry times (measured widths, predicted ends) */
 
+    /* Fixed slots that are not all alike: of which sizes they are. NULL: `executors` of `width`. */
+    struct team_sizes (*sizes)(int executors, int width);
     /* Once, when the schedule is created: whatever depends on the tasks alone. NULL: nothing. */
     graphi_status (*prepare)(struct schedule *schedule);
     /* Before each execution. NULL: nothing. */

@@ -16,7 +16,7 @@ static const double OF_USE = 0.7;
 
 /* Half of the cores in teams of twice the width, a quarter in the width itself, the rest in narrow ones, as far as they
  * divide. */
-struct team_sizes asymmetric_teams(int executors, int width)
+static struct team_sizes sizes(int executors, int width)
 {
     int cores = executors * width;
     struct team_sizes t = {.width = {width > 1 ? width / 2 : 1, width, 2 * width}};
@@ -29,9 +29,19 @@ struct team_sizes asymmetric_teams(int executors, int width)
     return t;
 }
 
+struct asymmetric {
+    int end[3]; /* slots of a group end here; groups 2, 1, 0 follow each other */
+    uint8_t *class; /* of a task */
+};
+
+static struct asymmetric *data(const struct schedule *s)
+{
+    return s->policy_data;
+}
+
 static int begin_of(const struct schedule *s, int group)
 {
-    return group == WIDE ? 0 : s->group_end[group + 1];
+    return group == WIDE ? 0 : data(s)->end[group + 1];
 }
 
 static double core_time(const struct schedule *s, const struct cost_curve *curve, int group)
@@ -47,20 +57,22 @@ static uint8_t class_of(const struct schedule *s, int32_t task)
     if (curve->source == GRAPHI_CURVE_MODELLED)
         return of_kind[s->tasks->scalability ? s->tasks->scalability[task] & 3 : 0];
     for (int group = WIDE; group > NARROW; group--)
-        if (begin_of(s, group) < s->group_end[group] &&
+        if (begin_of(s, group) < data(s)->end[group] &&
             core_time(s, curve, NARROW) >= OF_USE * core_time(s, curve, group))
             return (uint8_t)group;
     return NARROW;
 }
 
-static graphi_status give_classes(struct schedule *s)
+static graphi_status prepare(struct schedule *s)
 {
-    uint8_t *class = schedule_alloc(s, (size_t)s->tasks->count, sizeof *class);
-    if (!class)
+    const struct team_sizes t = sizes(s->setting.executors, s->setting.width);
+    struct asymmetric *p = s->policy_data = schedule_alloc(s, 1, sizeof *p);
+    if (!p || !(p->class = schedule_alloc(s, (size_t)s->tasks->count, sizeof *p->class)))
         return fail_memory("classes of operations", (size_t)s->tasks->count);
+    for (int group = WIDE, at = 0; group >= NARROW; group--)
+        p->end[group] = at += t.count[group] + (group == NARROW && t.left);
     for (int32_t task = 0; task < s->tasks->count; task++)
-        class[task] = class_of(s, task);
-    s->policy_data = class;
+        p->class[task] = class_of(s, task);
     return GRAPHI_OK;
 }
 
@@ -68,9 +80,9 @@ static graphi_status give_classes(struct schedule *s)
 static int by_class(struct schedule *s, int32_t task)
 {
     static const int8_t groups[][3] = {{NARROW, USUAL, WIDE}, {USUAL, NARROW, WIDE}, {WIDE, USUAL, NARROW}};
-    const int8_t *group = groups[((const uint8_t *)s->policy_data)[task]];
+    const int8_t *group = groups[data(s)->class[task]];
     for (int i = 0; i < 3; i++) {
-        int begin = begin_of(s, group[i]), end = s->group_end[group[i]];
+        int begin = begin_of(s, group[i]), end = data(s)->end[group[i]];
         if (s->self >= begin && s->self < end && bitmap_test(&s->idle, s->self))
             return s->self;
         int slot = bitmap_next(&s->idle, begin, end);
@@ -84,12 +96,13 @@ static void explain(const struct schedule *s, int32_t task, struct text *text)
 {
     static const char *const names[] = {"narrow", "usual", "wide"};
     const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[task]];
-    text_add(text, "; of class %s by its %s", names[((const uint8_t *)s->policy_data)[task]],
+    text_add(text, "; of class %s by its %s", names[data(s)->class[task]],
              curve->source == GRAPHI_CURVE_MODELLED ? "kind" : "curve");
 }
 
 const struct policy policy_asymmetric = { /* graphi.txt 6 */
-    .prepare = give_classes,
+    .sizes = sizes,
+    .prepare = prepare,
     .key = policy_by_level,
     .place = by_class,
     .explain = explain,

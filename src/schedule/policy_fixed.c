@@ -35,7 +35,7 @@ static int where_produced(struct schedule *s, int32_t task)
 {
     int32_t from = s->tasks->largest_input_from ? s->tasks->largest_input_from[task] : -1;
     int slot = from < 0 ? NOWHERE : s->ran_on[from] == NOWHERE ? s->ran_on[task] : s->ran_on[from];
-    if (slot != NOWHERE && slot != s->light_slot && bitmap_test(&s->idle, slot))
+    if (slot != NOWHERE && slot != s->fixed.light_slot && bitmap_test(&s->idle, slot))
         return slot;
     return step_first_idle(s);
 }
@@ -82,22 +82,28 @@ static bool is_backward(const struct schedule *s, int32_t task)
 static bool backward_full(const struct schedule *s)
 {
     int running = 0;
-    for (int i = 0; i < s->running_count; i++)
-        running += is_backward(s, s->slots[s->running_slots[i]].task);
+    for (int i = 0; i < s->formed.count; i++)
+        running += is_backward(s, running_team(s, i)->task);
     return running >= s->setting.backward_executors;
+}
+
+static int backward_width(const struct schedule *s)
+{
+    const int width = s->workers / s->setting.backward_executors;
+    return width > 1 ? width : 1;
 }
 
 /* Best key first, on an aligned group of the width of its pass; a forward task ready in the backward pass keeps its
  * own. */
 static bool by_phase(struct schedule *s, struct decision *d)
 {
-    d->item = s->list.items[s->list.count - 1];
+    d->item = s->formed.list.items[s->formed.list.count - 1];
     bool backward = is_backward(s, d->item.task);
-    d->width = backward ? s->backward_width : s->forward_width;
+    d->width = backward ? backward_width(s) : s->setting.width;
     d->aligned = true;
     if (s->idle.count < d->width || (backward && backward_full(s)))
         return false;
-    s->list.count--;
+    s->formed.list.count--;
     return true;
 }
 

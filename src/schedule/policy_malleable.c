@@ -162,7 +162,7 @@ static double share_out(const struct schedule *s, int together, int idle, double
     struct option options[MOST_TOGETHER];
     double rest[MOST_TOGETHER], least = 0;
     for (int i = 0; i < together; i++) {
-        int32_t task = s->list.items[s->list.count - 1 - i].task, curve = s->tasks->curve_of[task];
+        int32_t task = s->formed.list.items[s->formed.list.count - 1 - i].task, curve = s->tasks->curve_of[task];
         curves[i] = &s->tasks->curves[curve];
         options[i] = p->narrow[curve];
         rest[i] = (double)s->level[task] - p->capped_ns[curve];
@@ -186,8 +186,8 @@ static double share_out(const struct schedule *s, int together, int idle, double
         soonest = fmin(soonest, options[i].ns);
     }
     double end = fmax(options[worst].ns + rest[worst], work / s->workers);
-    if (together < s->list.count) /* starts when the first of them ends */
-        end = fmax(end, soonest + (double)s->level[s->list.items[s->list.count - 1 - together].task]);
+    if (together < s->formed.list.count) /* starts when the first of them ends */
+        end = fmax(end, soonest + (double)s->level[s->formed.list.items[s->formed.list.count - 1 - together].task]);
     *first = options[0];
     return end;
 }
@@ -198,9 +198,9 @@ static struct option balanced(const struct schedule *s, int idle, double running
 {
     const struct malleable *p = data(s);
     if (idle < 2 * s->setting.width)
-        return p->narrow[s->tasks->curve_of[s->list.items[s->list.count - 1].task]];
+        return p->narrow[s->tasks->curve_of[s->formed.list.items[s->formed.list.count - 1].task]];
     int places = idle / s->setting.width > 1 ? idle / s->setting.width : 1;
-    int most = s->list.count < places ? s->list.count : places;
+    int most = s->formed.list.count < places ? s->formed.list.count : places;
     if (most > MOST_TOGETHER) { /* the best ones share their part of the workers */
         idle = (int)((int64_t)idle * MOST_TOGETHER / most);
         most = MOST_TOGETHER;
@@ -222,13 +222,13 @@ static double running_work(const struct schedule *s, double *first_end, int *fre
 {
     double work = 0;
     *first_end = INFINITY;
-    for (int i = 0; i < s->running_count; i++) {
-        const struct slot *slot = &s->slots[s->running_slots[i]];
-        double left = slot->predicted_end - (double)s->now;
-        work += left > 0 ? left * slot->running : 0;
+    for (int i = 0; i < s->formed.count; i++) {
+        const struct formed_team *team = running_team(s, i);
+        double left = team->predicted_end - (double)s->now;
+        work += left > 0 ? left * team->width : 0;
         if (left < *first_end) {
             *first_end = left > 0 ? left : 0;
-            *freed = slot->running;
+            *freed = team->width;
         }
     }
     return work;
@@ -241,15 +241,15 @@ static double reserved(const struct schedule *s, int width, int *spare)
     for (int idle = s->idle.count; idle < width;) {
         double next = INFINITY;
         int freed = 0;
-        for (int i = 0; i < s->running_count; i++) {
-            const struct slot *slot = &s->slots[s->running_slots[i]];
-            if (slot->predicted_end <= when)
+        for (int i = 0; i < s->formed.count; i++) {
+            const struct formed_team *team = running_team(s, i);
+            if (team->predicted_end <= when)
                 continue;
-            if (slot->predicted_end < next) {
-                next = slot->predicted_end;
+            if (team->predicted_end < next) {
+                next = team->predicted_end;
                 freed = 0;
             }
-            freed += slot->predicted_end == next ? slot->running : 0;
+            freed += team->predicted_end == next ? team->width : 0;
         }
         if (next == INFINITY) { /* what is left runs longer than predicted: no promise */
             *spare = 0;
@@ -277,10 +277,10 @@ static int narrower(const struct schedule *s, int32_t task, int wanted, double u
 /* Few are ready: workers that none of the others will take now are shared with the best one. */
 static int wider_alone(const struct schedule *s, int at, int wanted)
 {
-    const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[s->list.items[at].task]];
+    const struct cost_curve *curve = &s->tasks->curves[s->tasks->curve_of[s->formed.list.items[at].task]];
     int spare = s->idle.count - wanted;
     for (int i = at - 1; i >= 0 && spare > 0; i--)
-        spare -= s->tasks->allotment->width[s->list.items[i].task];
+        spare -= s->tasks->allotment->width[s->formed.list.items[i].task];
     if (spare <= 0)
         return wanted;
     struct option more = fastest(curve, wanted + (spare + at) / (at + 1));
@@ -291,10 +291,10 @@ static int wider_alone(const struct schedule *s, int at, int wanted)
 static bool as_allotted(struct schedule *s, struct decision *d)
 {
     const struct allotment *a = s->tasks->allotment;
-    int at = s->list.count - 1, idle = s->idle.count, spare = 0;
-    if (!idle || (a->alone && s->running_count))
+    int at = s->formed.list.count - 1, idle = s->idle.count, spare = 0;
+    if (!idle || (a->alone && s->formed.count))
         return false;
-    int32_t task = s->list.items[at].task;
+    int32_t task = s->formed.list.items[at].task;
     bool counts = a->in_order && !(s->tasks->flags[task] & TASK_INLINE);
     int wanted = a->width[task], width = wanted;
     if (counts && a->key[task] != data(s)->next)
@@ -306,7 +306,7 @@ static bool as_allotted(struct schedule *s, struct decision *d)
         width = a->narrower ? narrower(s, task, wanted, until) : 0;
         for (int last = at > LOOK_AHEAD ? at - LOOK_AHEAD : 0;
              !width && a->fill != FILL_NONE && !a->in_order && at > last;) {
-            task = s->list.items[--at].task;
+            task = s->formed.list.items[--at].task;
             width = a->width[task];
             if (width > idle || (a->fill == FILL_GAPS && width > spare &&
                                  (double)s->now + curve_ns(&s->tasks->curves[s->tasks->curve_of[task]], width) > until))
@@ -315,11 +315,11 @@ static bool as_allotted(struct schedule *s, struct decision *d)
         if (!width)
             return false;
     }
-    d->item = s->list.items[at];
+    d->item = s->formed.list.items[at];
     d->width = width;
     d->spread = a->spread;
     data(s)->next -= counts;
-    ready_list_remove(&s->list, at);
+    ready_list_remove(&s->formed.list, at);
     return true;
 }
 
@@ -328,22 +328,22 @@ static bool order_and_width(struct schedule *s, struct decision *d)
     if (s->tasks->allotment)
         return as_allotted(s, d);
     struct malleable *p = data(s);
-    int idle = s->idle.count, ready = s->list.count, freed = 0;
+    int idle = s->idle.count, ready = s->formed.list.count, freed = 0;
     if (!idle)
         return false;
-    d->item = s->list.items[ready - 1];
+    d->item = s->formed.list.items[ready - 1];
     if (data(s)->narrow[s->tasks->curve_of[d->item.task]].width > idle)
         return false;
     double first_end, running = running_work(s, &first_end, &freed);
     struct option choice = balanced(s, idle, running);
     /* Alone with too few idle workers: starting wider once the next running task ends may finish earlier. */
-    if (ready == 1 && s->running_count) {
+    if (ready == 1 && s->formed.count) {
         struct option later = balanced(s, idle + freed, running);
         if (later.width > idle && first_end + later.ns < 0.95 * choice.ns)
             return false;
     }
     d->width = choice.width;
-    s->list.count--;
+    s->formed.list.count--;
     p->work_left -= p->least_work[s->tasks->curve_of[d->item.task]];
     return true;
 }

@@ -114,23 +114,23 @@ static bool alone(struct schedule *s, struct decision *d, const struct fast_widt
 {
     d->width = c->width;
     d->spread = c->spread;
-    s->list.count--;
+    s->formed.list.count--;
     return true;
 }
 
 static bool best_of_instance(struct schedule *s, struct decision *d)
 {
-    if (s->running_count)
+    if (s->formed.count)
         return false;
-    d->item = s->list.items[s->list.count - 1];
+    d->item = s->formed.list.items[s->formed.list.count - 1];
     return alone(s, d, &class_of(s, d->item.task)->best[0]);
 }
 
 static bool best_of_kind(struct schedule *s, struct decision *d)
 {
-    if (s->running_count)
+    if (s->formed.count)
         return false;
-    d->item = s->list.items[s->list.count - 1];
+    d->item = s->formed.list.items[s->formed.list.count - 1];
     return alone(s, d, &data(s)->widths.of_kind[s->tasks->kind[d->item.task]]);
 }
 
@@ -150,7 +150,7 @@ static int64_t longest_first(struct schedule *s, int32_t task)
 static void start(struct schedule *s, struct decision *d, int at, int width, double ns)
 {
     struct strategies *p = data(s);
-    int32_t task = s->list.items[at].task, curve = s->tasks->curve_of[task];
+    int32_t task = s->formed.list.items[at].task, curve = s->tasks->curve_of[task];
     if (d->spread && !step_one_a_tile(s, width)) { /* neighbours then */
         d->spread = false;
         ns = curve_ns(&s->tasks->curves[curve], width);
@@ -158,16 +158,16 @@ static void start(struct schedule *s, struct decision *d, int at, int width, dou
     d->seated = d->spread;
     d->ns = ns;
     double end = (double)s->now + ns;
-    d->item = s->list.items[at];
+    d->item = s->formed.list.items[at];
     d->width = width;
     p->ready -= p->ready_hash[curve];
     p->running += p->running_hash[s->tasks->kind[task]];
-    if (!s->running_count || (p->latest >= 0 && end > p->latest_end)) {
+    if (!s->formed.count || (p->latest >= 0 && end > p->latest_end)) {
         p->latest = task;
         p->latest_end = end;
     }
     interference_started(s, &p->interference, task, d->sibling);
-    ready_list_remove(&s->list, at);
+    ready_list_remove(&s->formed.list, at);
 }
 
 static void finished(struct schedule *s, int32_t task, struct seat seat, double ns)
@@ -182,11 +182,11 @@ static void finished(struct schedule *s, int32_t task, struct seat seat, double 
 static void find_latest(struct schedule *s)
 {
     struct strategies *p = data(s);
-    for (int i = 0; i < s->running_count; i++) {
-        const struct slot *slot = &s->slots[s->running_slots[i]];
-        if (p->latest < 0 || slot->predicted_end > p->latest_end) {
-            p->latest = slot->task;
-            p->latest_end = slot->predicted_end;
+    for (int i = 0; i < s->formed.count; i++) {
+        const struct formed_team *team = running_team(s, i);
+        if (p->latest < 0 || team->predicted_end > p->latest_end) {
+            p->latest = team->task;
+            p->latest_end = team->predicted_end;
         }
     }
 }
@@ -194,7 +194,7 @@ static void find_latest(struct schedule *s)
 /* R: how long the longest of the running tasks will still take. */
 static double remaining(struct schedule *s)
 {
-    if (!s->running_count)
+    if (!s->formed.count)
         return INFINITY;
     if (data(s)->latest < 0)
         find_latest(s);
@@ -235,7 +235,7 @@ static struct fast_width fewest_threads(const struct schedule *s, int32_t task, 
             (enough == before && (enough ? c->width < found.width : c->ns < found.ns)))
             found = *c;
     }
-    if (found.width && !s->running_count && s->list.count > 1 && crowded(s, task, &found, &class->of_kind))
+    if (found.width && !s->formed.count && s->formed.list.count > 1 && crowded(s, task, &found, &class->of_kind))
         found = class->of_kind;
     return found;
 }
@@ -248,25 +248,26 @@ static uint64_t situation(const struct schedule *s, int quantum)
 
 static void examine(struct schedule *s, double most_ns, struct memo *found)
 {
-    int last_curve = -1, from = s->list.count > MOST_EXAMINED ? s->list.count - MOST_EXAMINED : 0;
-    int least = s->running_count ? 1 : (s->idle.count + s->list.count - 1) / s->list.count;
+    const struct ready_list *list = &s->formed.list;
+    int last_curve = -1, from = list->count > MOST_EXAMINED ? list->count - MOST_EXAMINED : 0;
+    int least = s->formed.count ? 1 : (s->idle.count + list->count - 1) / list->count;
     *found = (struct memo){.key = found->key};
-    for (int i = s->list.count - 1; i >= from; i--) {
-        int32_t task = s->list.items[i].task, curve = s->tasks->curve_of[task];
+    for (int i = list->count - 1; i >= from; i--) {
+        int32_t task = list->items[i].task, curve = s->tasks->curve_of[task];
         if (curve == last_curve)
             continue;
         last_curve = curve;
         struct fast_width c = fewest_threads(s, task, most_ns, least);
         if (c.width && !clashes(s, task, c.ns, most_ns)) {
-            *found = (struct memo){found->key, c.ns, (uint16_t)c.width, (uint8_t)(s->list.count - 1 - i), c.spread};
+            *found = (struct memo){found->key, c.ns, (uint16_t)c.width, (uint8_t)(list->count - 1 - i), c.spread};
             return;
         }
     }
-    int32_t longest = s->list.items[s->list.count - 1].task; /* at its kind's width, waiting for that many */
+    int32_t longest = list->items[list->count - 1].task; /* at its kind's width, waiting for that many */
     struct fast_width c = class_of(s, longest)->of_kind;
     double wait_ns = most_ns + c.ns;
     if (c.width > s->idle.count)
-        c = fewest_threads(s, longest, s->list.count > 1 ? INFINITY : wait_ns, s->idle.count);
+        c = fewest_threads(s, longest, list->count > 1 ? INFINITY : wait_ns, s->idle.count);
     if (c.width && !clashes(s, longest, c.ns, most_ns))
         *found = (struct memo){found->key, c.ns, (uint16_t)c.width, 0, c.spread};
 }
@@ -303,7 +304,7 @@ static bool co_run(struct schedule *s, struct decision *d)
     if (!memo->width)
         return false;
     d->spread = memo->spread;
-    start(s, d, s->list.count - 1 - memo->behind, memo->width, memo->ns);
+    start(s, d, s->formed.list.count - 1 - memo->behind, memo->width, memo->ns);
     return true;
 }
 
@@ -312,7 +313,7 @@ static bool co_run(struct schedule *s, struct decision *d)
 static int idle_sibling(const struct schedule *s)
 {
     for (int i = s->workers; i < s->workers + s->siblings; i++)
-        if (s->slots[i].task < 0)
+        if (s->formed.teams[i].task < 0)
             return i;
     return -1;
 }
@@ -320,8 +321,8 @@ static int idle_sibling(const struct schedule *s)
 /* "Some scalable operations can take all 68 cores and never allow any operation to co-run." */
 static bool one_has_all_cores(const struct schedule *s)
 {
-    for (int i = 0; i < s->running_count; i++)
-        if (s->slots[s->running_slots[i]].running == s->workers)
+    for (int i = 0; i < s->formed.count; i++)
+        if (running_team(s, i)->width == s->workers)
             return true;
     return false;
 }
@@ -335,9 +336,9 @@ static bool co_run_on_siblings(struct schedule *s, struct decision *d)
     double most_ns = remaining(s);
     int best = -1;
     double best_ns = INFINITY;
-    for (int i = 0; i < s->list.count; i++) {
-        double ns = class_of(s, s->list.items[i].task)->serial_ns;
-        if (ns < best_ns && ns <= most_ns && !clashes(s, s->list.items[i].task, ns, most_ns)) {
+    for (int i = 0; i < s->formed.list.count; i++) {
+        double ns = class_of(s, s->formed.list.items[i].task)->serial_ns;
+        if (ns < best_ns && ns <= most_ns && !clashes(s, s->formed.list.items[i].task, ns, most_ns)) {
             best = i;
             best_ns = ns;
         }

@@ -49,26 +49,13 @@ struct lease_options schedule_lease_options(const graphi_setting *setting, const
     graphi_setting r = resolve(setting, machine);
     int siblings = siblings_of(&r, machine);
     const struct policy *policy = policy_of(&r);
-    const bool even = !policy->free_width && policy != &policy_asymmetric && policy->loop != LOOP_SEQUENTIAL;
+    const bool even = !policy->free_width && !policy->sizes && policy->loop != LOOP_SEQUENTIAL;
     return (struct lease_options){.workers = workers_of(&r) + siblings,
                                   .groups = even ? r.executors : 0, /* else teams change, and sit side by side */
                                   .width = even ? r.width : 0,
                                   .siblings = siblings > 0,
                                   .caller_extra = r.driver == GRAPHI_DRIVER_DEDICATED,
                                   .pin = !r.unpinned};
-}
-
-/* Slots are teams of neighbours, which `every` lists. Teams that are formed for each task have a row for each leader:
- * megabytes on machines of a thousand cores, of which a page becomes resident where others than neighbours are led. */
-static bool alloc_members(struct schedule *s, size_t workers)
-{
-    uint16_t *rows = s->policy->free_width ? schedule_alloc_raw(s, workers * workers, sizeof *rows) : NULL;
-    for (size_t i = 0; i < workers; i++) {
-        s->every[i] = (uint16_t)i;
-        s->executors[i].members = s->every + i;
-        s->executors[i].row = rows ? rows + i * workers : NULL;
-    }
-    return rows || !s->policy->free_width;
 }
 
 static bool allocate(struct schedule *s)
@@ -82,61 +69,50 @@ static bool allocate(struct schedule *s)
     if (s->policy->remembers)
         s->ran_on = schedule_alloc(s, count, sizeof *s->ran_on);
     s->roots = schedule_alloc(s, count, sizeof *s->roots);
-    s->heap.items = schedule_alloc(s, 2 * (count + 1), sizeof *s->heap.items);
     s->executors = schedule_alloc(s, workers, sizeof *s->executors);
     s->boxes = schedule_alloc(s, workers, sizeof *s->boxes);
     s->slots = schedule_alloc(s, workers, sizeof *s->slots);
-    s->running_slots = schedule_alloc(s, workers, sizeof *s->running_slots);
-    s->scratch = schedule_alloc(s, 2 * workers, sizeof *s->scratch);
+    s->every = schedule_alloc(s, workers, sizeof *s->every);
     if (!s->pending || !s->next || !s->cost || (s->policy->remembers && !s->ran_on) ||
-        (s->setting.join > 0 && s->tasks->shares && !s->pieces) || !s->roots || !s->heap.items || !s->executors ||
-        !s->boxes || !s->slots || !s->running_slots || !s->scratch)
+        (s->setting.join > 0 && s->tasks->shares && !s->pieces) || !s->roots || !s->executors ||
+        !s->boxes || !s->slots || !s->every)
         return false;
-    s->light.items = s->heap.items + count + 1;
-    s->every = s->scratch + workers;
-    return alloc_members(s, workers);
-}
-
-static void add_slot(struct schedule *s, int first, int width)
-{
-    int index = s->slots_count++;
-    s->slots[index] = (struct slot){.first = (uint16_t)first, .width = (uint16_t)width, .task = -1};
-    for (int i = 0; i < width; i++)
-        s->executors[first + i].slot = (uint16_t)index;
+    for (size_t i = 0; i < workers; i++) { /* slots are teams of neighbours */
+        s->every[i] = (uint16_t)i;
+        s->executors[i].members = s->every + i;
+    }
+    return s->dispatcher->allocate(s);
 }
 
 /* The widest teams first; what is left of the cores is one of the narrow ones. */
-static void asymmetric_slots(struct schedule *s)
+static void slots_of_sizes(struct schedule *s, struct team_sizes sizes)
 {
-    const struct team_sizes teams = asymmetric_teams(s->setting.executors, s->setting.width);
     int at = 0;
-    for (int group = 2; group >= 0; group--) {
-        for (int i = 0; i < teams.count[group]; i++, at += teams.width[group])
-            add_slot(s, at, teams.width[group]);
-        if (group == 0 && teams.left)
-            add_slot(s, at, teams.left);
-        s->group_end[group] = s->slots_count;
-    }
+    for (int size = 2; size >= 0; size--)
+        for (int i = 0; i < sizes.count[size]; i++, at += sizes.width[size])
+            add_slot(s, at, sizes.width[size]);
+    if (sizes.left)
+        add_slot(s, at, sizes.left);
 }
 
 static void make_slots(struct schedule *s)
 {
-    int cores = s->setting.executors * s->setting.width;
-    s->light_slot = -1;
+    const int cores = s->setting.executors * s->setting.width;
     if (s->policy->free_width)
         for (int i = 0; i < s->workers + s->siblings; i++)
             add_slot(s, i, 1);
     else if (s->policy->loop == LOOP_SEQUENTIAL)
         add_slot(s, 0, cores);
-    else if (s->policy == &policy_asymmetric)
-        asymmetric_slots(s);
+    else if (s->policy->sizes)
+        slots_of_sizes(s, s->policy->sizes(s->setting.executors, s->setting.width));
     else
         for (int i = 0; i < s->setting.executors; i++)
             add_slot(s, i * s->setting.width, s->setting.width);
-    if (s->setting.light == 1) {
-        s->light_slot = s->slots_count;
+    if (s->policy->free_width)
+        return;
+    s->fixed.light_slot = s->setting.light == 1 ? s->slots_count : -1;
+    if (s->setting.light == 1)
         add_slot(s, cores, 1);
-    }
 }
 
 static uint32_t ring_mask(int entries)
@@ -173,10 +149,6 @@ static uint8_t pieces_of(const struct schedule *s, int32_t task)
 static graphi_status fill(struct schedule *s)
 {
     make_slots(s);
-    s->forward_width = s->setting.width;
-    s->backward_width = s->setting.backward_executors ? s->workers / s->setting.backward_executors : s->setting.width;
-    if (s->backward_width < 1)
-        s->backward_width = 1;
     for (int i = 0; i < s->workers + s->siblings; i++) {
         s->executors[i].index = (uint16_t)i;
         s->executors[i].joins = s->pieces && s->slots[s->executors[i].slot].width == 1;
@@ -214,6 +186,7 @@ graphi_status schedule_create(const struct tasks *tasks, const graphi_setting *s
     s->policy = s->asked = policy_of(&r);
     if (r.backward_executors > 0 && s->policy->loop == LOOP_SCHEDULED && !s->policy->free_width)
         s->policy = &policy_phases;
+    s->dispatcher = s->policy->free_width ? &dispatch_teams : &dispatch_fixed;
     s->workers = workers;
     s->siblings = siblings_of(&r, machine);
     s->inlining = !r.no_inline && s->policy->loop != LOOP_SEQUENTIAL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The insides of a schedule, for the files of the scheduler only: scheduler.c (the step), executor.c (what a worker
- * does with a task), driver_*.c (who runs the step), backend_*.c (real or virtual time), policy_*.c.
+/* The insides of a schedule, for the files of the scheduler only: scheduler.c (the step), dispatch_*.c (who gets what
+ * is ready), executor.c (what a worker does with a task), driver_*.c (who runs the step), backend_*.c (real or virtual
+ * time), policy_*.c.
  *
  * Who may touch what: everything in `struct schedule` below the line "the scheduling step" belongs to whoever runs the
  * step (one thread at a time: the client, or the holder of the combining role); a `struct executor` to its worker; the
@@ -10,7 +11,7 @@
 
 #include "base/hash.h"
 #include "schedule/bitmap.h"
-#include "schedule/heap.h"
+#include "schedule/dispatch.h"
 #include "schedule/policy.h"
 #include "schedule/ring.h"
 #include "schedule/schedule.h"
@@ -30,19 +31,11 @@ struct executor {
     _Alignas(128) atomic_int ended; /* static driver: of its list */
 };
 
-/* An executor as the step sees it. Free-width policies have one slot a worker and take several for a team. */
+/* An executor as the step sees it. Where teams are formed each worker is one that may lead. */
 struct slot {
     uint16_t first, width; /* leader and number of its workers */
-    uint8_t outstanding;
-    uint32_t outbox_head; /* how far the leader's outbox was drained */
-    float work;           /* predicted ns of what is outstanding */
-    /* free width: what its leader runs */
-    int32_t task;               /* < 0: not a leader now */
-    uint16_t running, position; /* width; place in running_slots */
-    int16_t start;              /* its workers are neighbours from this one on; -1: any */
-    bool spread;                /* one worker a tile */
-    int64_t started;
-    double predicted_end;
+    uint8_t outstanding;   /* assignments sent and not drained */
+    uint32_t outbox_head;  /* how far the leader's outbox was drained */
 };
 
 /* What differs between the real and the simulated machine, as the step sees it. */
@@ -60,9 +53,7 @@ struct schedule {
     graphi_setting setting; /* nothing left to choose */
     const struct policy *policy, *asked; /* what decides; whose order counts (policy_phases) */
     int workers, siblings;             /* cores leased; hardware-thread siblings after them */
-    int slots_count, light_slot;       /* light executor: the last slot, or -1 */
-    int forward_width, backward_width; /* policy_phases */
-    int group_end[3];                  /* asymmetric: slots of group g end here; groups 2, 1, 0 follow each other */
+    int slots_count;
     bool inlining;
     double wake_ns;
     int64_t *level; /* the policy's own levels, or NULL */
@@ -94,19 +85,19 @@ struct schedule {
     _Alignas(128) struct slot *slots;
     int64_t dispatched, drained, taken; /* assignments sent, drained, and taken off `completions` */
     double self_work, ready_work;       /* predicted ns: handed to self in this step; of all ready tasks */
+    int32_t ready;                      /* tasks that wait to be placed */
     int64_t arrivals;
     int64_t now;
-    int self;                           /* slot of the worker that runs the step, or -1 */
-    struct heap heap;                   /* fixed slots: ready tasks */
+    int self;                        /* slot of the worker that runs the step, or -1 */
     _Alignas(64) struct bitmap idle; /* slots with nothing to do */
-    _Alignas(64) struct bitmap room; /* slots with something to do and place in the ring */
-    struct heap light;              /* ready tasks that the light executor may take */
-    struct ready_list list;         /* free width */
-    uint16_t *ran_on;                  /* slot of each dispatched task, of a ready one that whose end made it ready,
-                                          else NOWHERE (inlined ones for good); NULL: the policy does not ask */
-    int running_count, *running_slots; /* free width: leaders that run something */
-    uint16_t *scratch;                 /* members of the group being formed */
-    uint16_t *every;                   /* 0, 1, 2 …: neighbours from i on are every + i */
+    const struct dispatcher *dispatcher;
+    union { /* whose state this is */
+        struct fixed_executors fixed;
+        struct formed_teams formed;
+    };
+    uint16_t *ran_on; /* slot of each dispatched task, of a ready one that whose end made it ready, else NOWHERE
+                         (inlined ones for good); NULL: the policy does not ask */
+    uint16_t *every;  /* 0, 1, 2 …: neighbours from i on are every + i */
     bool hashing, replaying;
     uint64_t decisions;
     send_function send;
@@ -132,7 +123,7 @@ enum { DIRTY_SLOTS = 16, NOWHERE = UINT16_MAX };
 enum { MOST_PIECES = 32, PIECE_NS = 20000 };
 _Static_assert((int)MOST_PIECES <= (int)TEAM_MOST_PIECES, "a task's pieces can be counted by its team");
 
-/* scheduler.c */
+/* scheduler.c: the core of both dispatchers (dispatch.h): counters, completions, log. */
 void step_reset(struct schedule *schedule);
 void step_roots(struct schedule *schedule);
 void step_complete(struct schedule *schedule, int slot, const struct completion *completion);
@@ -140,19 +131,23 @@ int step_drain(struct schedule *schedule);     /* completions taken from the out
 void step_dispatch(struct schedule *schedule); /* orders and places until nothing fits */
 static inline bool step_over(const struct schedule *s)
 {
-    return s->drained == s->dispatched && ((s->heap.count | s->light.count | s->list.count) == 0 || s->failed);
+    return s->drained == s->dispatched && (s->ready == 0 || s->failed);
 }
-int step_first_idle(struct schedule *schedule); /* the worker at hand, else by bit scan, else step_with_room() */
-int step_with_room(struct schedule *schedule);  /* of the busy ones with place in the ring, who has least in it; -1 */
 
-/* Idle workers of so many tiles in `scratch`; false: there are not so many. */
-bool step_one_a_tile(struct schedule *schedule, int width);
+/* The team that the i-th of those who lead now leads. */
+static inline const struct formed_team *running_team(const struct schedule *s, int i)
+{
+    return &s->formed.teams[s->formed.leaders[i]];
+}
 
-/* policy_asymmetric.c: teams of up to three sizes, narrow, usual and wide ones, and the cores that are left. */
-struct team_sizes {
-    int width[3], count[3], left;
-};
-struct team_sizes asymmetric_teams(int executors, int width);
+/* Before the first execution: an executor of these neighbours. */
+static inline void add_slot(struct schedule *s, int first, int width)
+{
+    const int index = s->slots_count++;
+    s->slots[index] = (struct slot){.first = (uint16_t)first, .width = (uint16_t)width};
+    for (int i = 0; i < width; i++)
+        s->executors[first + i].slot = (uint16_t)index;
+}
 
 /* executor.c */
 /* What a task that is known to come reads first, while another one runs. Left to itself the compiler may not inline it,

@@ -36,9 +36,10 @@ bool setting_orders_alone(const graphi_setting *setting)
 /* Executors of one thread. */
 static int single_executors(const graphi_setting *setting)
 {
-    if (setting->policy != GRAPHI_POLICY_ASYMMETRIC)
+    const struct policy *policy = policy_of(setting);
+    if (!policy->sizes)
         return setting->width == 1 ? setting->executors : 0;
-    const struct team_sizes teams = asymmetric_teams(setting->executors, setting->width);
+    const struct team_sizes teams = policy->sizes(setting->executors, setting->width);
     return (teams.width[0] == 1 ? teams.count[0] : 0) + (teams.left == 1);
 }
 
@@ -51,10 +52,10 @@ bool setting_fold(graphi_setting *setting)
 {
     const struct policy *policy = policy_of(setting);
     bool phases = setting->backward_executors > 0;
-    if (policy == &policy_critical_path || policy->key != policy_by_level || (!phases && policy != &policy_asymmetric))
+    if (policy == &policy_critical_path || policy->key != policy_by_level || (!phases && !policy->sizes))
         return false;
     if (!phases) {
-        const struct team_sizes teams = asymmetric_teams(setting->executors, setting->width);
+        const struct team_sizes teams = policy->sizes(setting->executors, setting->width);
         if (teams.count[2] + teams.count[1] + teams.left > 0)
             return false;
         setting->executors = teams.count[0];

@@ -44,7 +44,7 @@ static void make_ready(struct listing *l, int32_t task)
     struct schedule *s = l->s;
     const struct ready item = {s->policy->key(s, task), task};
     s->arrivals++;
-    heap_push(&s->heap, item);
+    heap_push(&s->fixed.heap, item);
 }
 
 /* When the last of its predecessors on other executors ended; < 0: there is none. *none: of those here. */
@@ -63,7 +63,7 @@ static double last_elsewhere(const struct listing *l, int slot, int32_t task, bo
  * before any of those looked at. */
 static int32_t take(struct listing *l, int slot, double *next, bool *stranger)
 {
-    struct heap *heap = &l->s->heap;
+    struct heap *heap = &l->s->fixed.heap;
     struct ready looked[LOOKS];
     int count = 0, known = -1, best = -1;
     *next = INFINITY;
@@ -106,7 +106,7 @@ static void start_idle(struct listing *l, int first)
     double soonest = INFINITY;
     int who = -1;
     bool stranger = false;
-    for (int i = 0; i < l->slots && l->s->heap.count && !stranger; i++) {
+    for (int i = 0; i < l->slots && l->s->fixed.heap.count && !stranger; i++) {
         const int slot = (first + i) % l->slots;
         double next;
         if (l->running[slot] >= 0)
@@ -137,7 +137,7 @@ static void ends(struct listing *l, int slot)
 static double list(struct listing *l, int slots)
 {
     struct schedule *s = l->s;
-    heap_clear(&s->heap);
+    heap_clear(&s->fixed.heap);
     s->arrivals = 0;
     l->slots = slots;
     l->now = 0;
