@@ -118,9 +118,9 @@ int main(int count, char **word)
     check(graphi_state_create(forward, 1, &state));
     check(graphi_state_load(state, word[1], NULL, NULL));
     check(graphi_run_create(evaluating, state, &run));
-    check(graphi_run_set(run, "images", image, sizeof image));
+    check(graphi_run_set(run, "images", GRAPHI_F32, image, sizeof image));
     check(graphi_run_execute(run));
-    check(graphi_run_get(run, "logits", logits, sizeof logits));
+    check(graphi_run_get(run, "logits", GRAPHI_F32, logits, sizeof logits));
     graphi_run_destroy(run);
     printf("logits");
     for (int c = 0; c < CLASSES; c++)
@@ -130,12 +130,12 @@ int main(int count, char **word)
     check(graphi_state_extend(state, training));
     int32_t label = highest(logits);
     check(graphi_run_create(learning, state, &run));
-    check(graphi_run_set(run, "images", image, sizeof image));
-    check(graphi_run_set(run, "labels", &label, sizeof label));
+    check(graphi_run_set(run, "images", GRAPHI_F32, image, sizeof image));
+    check(graphi_run_set(run, "labels", GRAPHI_I32, &label, sizeof label));
     check(graphi_run_execute(run));
-    check(graphi_run_get(run, "loss", &before, sizeof before));
+    check(graphi_run_get(run, "loss", GRAPHI_F32, &before, sizeof before));
     check(graphi_run_execute(run)); /* a second step, whose loss is that after the first */
-    check(graphi_run_get(run, "loss", &after, sizeof after));
+    check(graphi_run_get(run, "loss", GRAPHI_F32, &after, sizeof after));
     printf("\nclass %d, loss %.5f, after a step %.5f\n", label, (double)before, (double)after);
 
     graphi_run_destroy(run);

@@ -68,9 +68,9 @@ static void *array_like(const graphi_graph *graph, const char *name, size_t *byt
 
 static void answer(const struct service *service, graphi_run *run, float *to)
 {
-    check(graphi_run_set(run, "images", service->image, service->image_bytes));
+    check(graphi_run_set(run, "images", GRAPHI_F32, service->image, service->image_bytes));
     check(graphi_run_execute(run));
-    check(graphi_run_get(run, "logits", to, service->answer_bytes));
+    check(graphi_run_get(run, "logits", GRAPHI_F32, to, service->answer_bytes));
 }
 
 /* Who asks, and asks again as soon as the answer is there. */

@@ -195,8 +195,8 @@ static void next(graphi_data *data, struct batch *b)
 
 static void feed(graphi_run *run, const struct batch *b)
 {
-    check(graphi_run_set(run, "images", b->images, (size_t)b->rows * b->image_bytes));
-    check(graphi_run_set(run, "labels", b->labels, (size_t)b->rows * sizeof *b->labels));
+    check(graphi_run_set(run, "images", GRAPHI_F32, b->images, (size_t)b->rows * b->image_bytes));
+    check(graphi_run_set(run, "labels", GRAPHI_I32, b->labels, (size_t)b->rows * sizeof *b->labels));
 }
 
 static int correct(const struct batch *b, int64_t classes)
@@ -223,7 +223,8 @@ static double validate(graphi_run *run, graphi_data *data, struct batch *b)
         check(graphi_run_set_symbol(run, "rows", b->rows));
         feed(run, b);
         check(graphi_run_execute(run));
-        check(graphi_run_get(run, "logits", b->logits, (size_t)(b->rows * info.classes) * sizeof *b->logits));
+        check(graphi_run_get(run, "logits", GRAPHI_F32, b->logits,
+                             (size_t)(b->rows * info.classes) * sizeof *b->logits));
         found += correct(b, info.classes);
     }
     return (double)found / (double)info.samples;
@@ -268,10 +269,10 @@ int main(int count, char **word)
         float loss, rate = (float)graphi_schedule_rate(&schedule, (int64_t)step);
         next(data, &b);
         feed(run, &b);
-        check(graphi_run_set(run, "rate", &rate, sizeof rate));
+        check(graphi_run_set(run, "rate", GRAPHI_F32, &rate, sizeof rate));
         graphi_run_set_first_sample(run, step * BATCH); /* dropout draws by it */
         check(graphi_run_execute(run));
-        check(graphi_run_get(run, "loss", &loss, sizeof loss));
+        check(graphi_run_get(run, "loss", GRAPHI_F32, &loss, sizeof loss));
         if (step + 1 < steps && (step + 1) % (uint64_t)info.batches != 0)
             continue;
         printf("step %3" PRIu64 "  rate %.4f  loss %.4f  validation accuracy %.1f %%\n", step + 1, (double)rate,

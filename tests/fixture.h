@@ -59,7 +59,7 @@ static inline void feed_zeros(const graphi_graph *graph, graphi_run *run)
     graphi_port port;
     for (int i = 0; graphi_graph_at(graph, GRAPHI_PORT_INPUT, i, &port); i++) {
         void *zeros = calloc(port.bytes, 1);
-        check_ok(graphi_run_set(run, port.name, zeros, port.bytes));
+        check_ok(graphi_run_set(run, port.name, port.dtype, zeros, port.bytes));
         free(zeros);
     }
 }

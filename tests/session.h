@@ -77,11 +77,11 @@ static inline float session_step(struct session *s)
     for (int i = 0; i < BATCH; i++)
         labels[i] = (int32_t)(random_philox(5, step, (uint64_t)i).v[0] % CLASSES);
     graphi_run_set_first_sample(s->run, step * BATCH);
-    check_ok(graphi_run_set(s->run, "x", x, sizeof x));
-    check_ok(graphi_run_set(s->run, "labels", labels, sizeof labels));
-    check_ok(graphi_run_set(s->run, "rate", &rate, sizeof rate));
+    check_ok(graphi_run_set(s->run, "x", GRAPHI_F32, x, sizeof x));
+    check_ok(graphi_run_set(s->run, "labels", GRAPHI_I32, labels, sizeof labels));
+    check_ok(graphi_run_set(s->run, "rate", GRAPHI_F32, &rate, sizeof rate));
     check_ok(graphi_run_execute(s->run));
-    check_ok(graphi_run_get(s->run, "loss", &loss, sizeof loss));
+    check_ok(graphi_run_get(s->run, "loss", GRAPHI_F32, &loss, sizeof loss));
     return loss;
 }
 

@@ -422,13 +422,13 @@ static size_t results_of(const graphi_graph *g, const char *disable, graphi_dtyp
     *out = malloc(room);
     for (int step = 0; step < 2; step++) {
         const struct value_type *type = &graph_value(g, graphi_find(g, "x"))->type;
-        check_ok(graphi_run_set(run, "x", x, (size_t)type_bytes(type)));
+        check_ok(graphi_run_set(run, "x", type->dtype, x, (size_t)type_bytes(type)));
         check_ok(graphi_run_execute(run));
     }
     graphi_port port;
     for (int i = 0; graphi_graph_at(g, GRAPHI_PORT_OUTPUT, i, &port); i++) {
         assert_true(used + port.bytes <= room);
-        check_ok(graphi_run_get(run, port.name, *out + used, port.bytes));
+        check_ok(graphi_run_get(run, port.name, port.dtype, *out + used, port.bytes));
         used += port.bytes;
     }
     check_ok(graphi_state_get(params, "w", *out + used, sizeof(float) * 9 * CHANNELS * FILTERS));

@@ -56,10 +56,10 @@ static void runs_beside_share_memory(void **state)
     check_ok(graphi_run_create(plan, s, &run[0]));
     check_ok(graphi_run_beside(run[0], wide, &run[1]));
     check_ok(graphi_run_beside(run[1], plan, &run[2]));
-    check_ok(graphi_run_set(run[1], "x", x, sizeof x));
+    check_ok(graphi_run_set(run[1], "x", GRAPHI_F32, x, sizeof x));
     for (int i = 0; i < 3; i++) {
         check_ok(graphi_run_execute(run[i]));
-        check_ok(graphi_run_get(run[i], "z", i ? again : first, sizeof first));
+        check_ok(graphi_run_get(run[i], "z", GRAPHI_F32, i ? again : first, sizeof first));
         assert_true(i == 0 || memcmp(first, again, sizeof first) == 0);
     }
     assert_int_equal(graphi_run_beside(run[0], wrong, &none), GRAPHI_INVALID);

@@ -33,6 +33,16 @@ struct execution {
     graphi_run *run;
 };
 
+/* What an input is fed. */
+static graphi_dtype type_of(const graphi_graph *g, const char *input)
+{
+    graphi_dtype dtype;
+    int rank;
+    int64_t dims[GRAPHI_MAX_RANK];
+    check_ok(graphi_value_type(g, graphi_find(g, input), &dtype, &rank, dims));
+    return dtype;
+}
+
 static struct execution execute(const graphi_graph *g, const graphi_plan_options *options, const void *x, size_t bytes)
 {
     struct execution e;
@@ -40,7 +50,7 @@ static struct execution execute(const graphi_graph *g, const graphi_plan_options
     check_ok(graphi_state_create(g, 5, &e.state));
     check_ok(graphi_run_create(e.plan, e.state, &e.run));
     if (x)
-        check_ok(graphi_run_set(e.run, "x", x, bytes));
+        check_ok(graphi_run_set(e.run, "x", type_of(g, "x"), x, bytes));
     check_ok(graphi_run_execute(e.run));
     return e;
 }
@@ -86,8 +96,8 @@ static void gradients_have_the_mask_of_the_call(void **state)
         }
         struct execution e = execute(g, NULL, x, sizeof x);
         for (int k = 0; k < 2; k++) {
-            check_ok(graphi_run_get(e.run, names[k][0], y[k], sizeof y[k]));
-            check_ok(graphi_run_get(e.run, names[k][1], gradient[k], sizeof gradient[k]));
+            check_ok(graphi_run_get(e.run, names[k][0], GRAPHI_F32, y[k], sizeof y[k]));
+            check_ok(graphi_run_get(e.run, names[k][1], GRAPHI_F32, gradient[k], sizeof gradient[k]));
             assert_memory_equal(y[k], gradient[k], sizeof y[k]);
         }
         assert_memory_not_equal(y[0], y[1], sizeof y[0]);
@@ -122,8 +132,8 @@ static void labels_may_be_a_view(void **state)
         check_ok(graphi_gradients(g, y, 1, &x, &back));
         graphi_output(g, "gradient", back);
         struct execution e = execute(g, NULL, view ? ids : copied, view ? sizeof ids : sizeof copied);
-        check_ok(graphi_run_get(e.run, "loss", &loss[view], sizeof loss[view]));
-        check_ok(graphi_run_get(e.run, "gradient", gradient[view], sizeof gradient[view]));
+        check_ok(graphi_run_get(e.run, "loss", GRAPHI_F32, &loss[view], sizeof loss[view]));
+        check_ok(graphi_run_get(e.run, "gradient", GRAPHI_F32, gradient[view], sizeof gradient[view]));
         end(&e);
         graphi_graph_destroy(g);
     }
@@ -154,7 +164,7 @@ static void zeros_of_an_image_stay_with_it(void **state)
     graphi_output(g, "gradient", graphi_select(g, active, back, graphi_constant(g, GRAPHI_F32, 4, image, zeros)));
     for (int k = 0; k < 2; k++) {
         struct execution e = execute(g, &(graphi_plan_options){.disable = k ? "all" : NULL}, x, sizeof x);
-        check_ok(graphi_run_get(e.run, "gradient", gradient[k], sizeof gradient[k]));
+        check_ok(graphi_run_get(e.run, "gradient", GRAPHI_F32, gradient[k], sizeof gradient[k]));
         end(&e);
     }
     assert_memory_equal(gradient[0], gradient[1], sizeof gradient[0]);
@@ -190,8 +200,8 @@ static void folding_rounds_as_the_plan_does(void **state)
             graphi_plan_options with = options[i];
             with.disable = k ? "fold" : NULL;
             struct execution e = execute(g, &with, NULL, 0);
-            check_ok(graphi_run_get(e.run, "y", y[k], sizeof y[k]));
-            check_ok(graphi_run_get(e.run, "z", z[k], sizeof z[k]));
+            check_ok(graphi_run_get(e.run, "y", GRAPHI_F32, y[k], sizeof y[k]));
+            check_ok(graphi_run_get(e.run, "z", GRAPHI_F32, z[k], sizeof z[k]));
             end(&e);
         }
         if (memcmp(y[0], y[1], sizeof y[0]) || memcmp(z[0], z[1], sizeof z[0]))
@@ -234,8 +244,8 @@ static void outputs_are_of_the_execution(void **state)
             graphi_value x = graphi_input(g, "x", form & INTEGERS ? GRAPHI_I32 : GRAPHI_F32, 2, dims);
             graphi_output(g, "y", kinds[k].of(g, x));
             struct execution e = execute(g, NULL, before, sizeof before);
-            check_ok(graphi_run_set(e.run, "x", since, sizeof since));
-            check_ok(graphi_run_get(e.run, "y", y, sizeof *y * (size_t)kinds[k].count));
+            check_ok(graphi_run_set(e.run, "x", type_of(g, "x"), since, sizeof since));
+            check_ok(graphi_run_get(e.run, "y", type_of(g, "x"), y, sizeof *y * (size_t)kinds[k].count));
             if (memcmp(y, before, sizeof *y * (size_t)kinds[k].count) != 0)
                 fail_msg("kind %zu, form %d: not what was executed", k, form);
             end(&e);
@@ -264,7 +274,7 @@ static void copies_of_parameters_are_of_the_execution(void **state)
             graphi_output(g, "y", of[k](g, graphi_parameter(g, "p", GRAPHI_F32, 2, matrix, &one)));
             struct execution e = execute(g, plain ? &(graphi_plan_options){.disable = "all"} : NULL, NULL, 0);
             check_ok(graphi_state_set(e.state, "p", since, sizeof since));
-            check_ok(graphi_run_get(e.run, "y", y, sizeof *y * (of[k] == first_row ? COLUMNS : COUNT)));
+            check_ok(graphi_run_get(e.run, "y", GRAPHI_F32, y, sizeof *y * (of[k] == first_row ? COLUMNS : COUNT)));
             if (y[COLUMNS - 1] != (of[k] == itself ? 2 : 1))
                 fail_msg("kind %d, disabled %s: found %g", k, plain ? "all" : "none", (double)y[COLUMNS - 1]);
             end(&e);
@@ -308,8 +318,8 @@ static void outputs_are_no_parts(void **state)
     graphi_output(g, "y", sum[1]);
     graphi_output(g, "both", graphi_concat(g, 2, sum, 1));
     struct execution e = execute(g, NULL, x, sizeof x);
-    check_ok(graphi_run_get(e.run, "y", y, sizeof y));
-    check_ok(graphi_run_get(e.run, "both", both, sizeof both));
+    check_ok(graphi_run_get(e.run, "y", GRAPHI_F32, y, sizeof y));
+    check_ok(graphi_run_get(e.run, "both", GRAPHI_F32, both, sizeof both));
     for (int i = 0; i < COUNT; i++) {
         const int at = i / COLUMNS * 2 * COLUMNS + i % COLUMNS;
         assert_true(y[i] == 3 * x[i] && both[at] == 2 * x[i] && both[at + COLUMNS] == 3 * x[i]);
@@ -340,12 +350,12 @@ static void outputs_of_updates_are_of_the_execution(void **state)
             struct execution e = execute(g, &(graphi_plan_options){.disable = all ? "all" : NULL}, x, sizeof x);
             graphi_run *other;
             check_ok(graphi_run_create(e.plan, e.state, &other));
-            check_ok(graphi_run_set(other, "x", x, sizeof x));
+            check_ok(graphi_run_set(other, "x", GRAPHI_F32, x, sizeof x));
             check_ok(graphi_run_execute(other));
             for (int set = 0; set < 2; set++) {
                 if (set)
                     check_ok(graphi_state_set(e.state, "p", since, sizeof since));
-                check_ok(graphi_run_get(e.run, "y", y, sizeof y));
+                check_ok(graphi_run_get(e.run, "y", GRAPHI_F32, y, sizeof y));
                 for (int i = 0; i < COUNT; i++)
                     if (y[i] != kinds[k].first)
                         fail_msg("kind %zu, %s: element %d is %g, %g was executed", k,
@@ -373,7 +383,7 @@ static void tuning_tells_of_no_nan_of_its_own(void **state)
     check_ok(graphi_state_create(g, 5, &s));
     check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.05}, &tuned));
     check_ok(graphi_run_create(tuned, s, &run));
-    check_ok(graphi_run_set(run, "x", negative, sizeof negative));
+    check_ok(graphi_run_set(run, "x", GRAPHI_F32, negative, sizeof negative));
     assert_int_equal(graphi_run_execute(run), GRAPHI_NONFINITE);
     graphi_run_destroy(run);
     graphi_state_destroy(s);
@@ -402,9 +412,9 @@ static void results_of_all_members_are_checked(void **state)
     struct execution e = execute(g, &options, x, sizeof x);
     for (int i = 0; i < TIMES; i++) {
         x[0] = i % 2 ? 1 : -1;
-        check_ok(graphi_run_set(e.run, "x", x, sizeof x));
+        check_ok(graphi_run_set(e.run, "x", GRAPHI_F32, x, sizeof x));
         assert_int_equal(graphi_run_execute(e.run), i % 2 ? GRAPHI_OK : GRAPHI_NONFINITE);
-        assert_int_equal(graphi_run_get(e.run, "y", y, sizeof y), i % 2 ? GRAPHI_OK : GRAPHI_INVALID);
+        assert_int_equal(graphi_run_get(e.run, "y", GRAPHI_F32, y, sizeof y), i % 2 ? GRAPHI_OK : GRAPHI_INVALID);
     }
     end(&e);
     graphi_graph_destroy(g);
@@ -464,7 +474,7 @@ static void absent_outputs_alone_have_no_bytes(void **state)
         last = graph_append(g, &spread, 1, &last, 0, NULL, 0, NULL) + SPREAD - 1;
     graphi_output(g, "y", last);
     struct execution e = execute(g, NULL, x, sizeof x);
-    check_ok(graphi_run_get(e.run, "y", y, sizeof y));
+    check_ok(graphi_run_get(e.run, "y", GRAPHI_I32, y, sizeof y));
     for (int i = 0; i < COUNT; i++)
         assert_int_equal(y[i], x[i] + 2 * (SPREAD - 1));
     assert_int_equal(spread_absent, SPREAD_OPTIONAL);
@@ -489,7 +499,7 @@ static struct execution watched(const graphi_graph *g, const void *x, size_t byt
     check_ok(graphi_plan_create(g, machine, &options, &e.plan));
     check_ok(graphi_state_create(g, 5, &e.state));
     check_ok(graphi_run_create(e.plan, e.state, &e.run));
-    check_ok(graphi_run_set(e.run, "x", x, bytes));
+    check_ok(graphi_run_set(e.run, "x", GRAPHI_F32, x, bytes));
     return e;
 }
 
@@ -535,7 +545,7 @@ static void infinities_of_bfloat16_are_found(void **state)
     graphi_output(g, "y", graphi_cast(g, graphi_input(g, "x", GRAPHI_F32, 1, (int64_t[]){4}), GRAPHI_BF16));
     struct execution e = watched(g, fine, sizeof fine);
     check_ok(graphi_run_execute(e.run));
-    check_ok(graphi_run_set(e.run, "x", beyond, sizeof beyond));
+    check_ok(graphi_run_set(e.run, "x", GRAPHI_F32, beyond, sizeof beyond));
     assert_int_equal(graphi_run_execute(e.run), GRAPHI_NONFINITE);
     end(&e);
     graphi_graph_destroy(g);
@@ -561,11 +571,11 @@ static void masks_follow_their_samples(void **state)
         const int first = turn == 2 ? HALF : 0, count = turn == 0 ? N : turn == 1 ? HALF : N - HALF;
         const size_t bytes = sizeof(float) * (size_t)(count * SAMPLE);
         check_ok(graphi_run_set_symbol(e.run, "n", count));
-        check_ok(graphi_run_set(e.run, "x", ones, bytes));
+        check_ok(graphi_run_set(e.run, "x", GRAPHI_F32, ones, bytes));
         graphi_run_set_first_sample(e.run, (uint64_t)(100 + first));
         check_ok(graphi_run_execute(e.run));
         for (int k = 0; k < 2; k++) {
-            check_ok(graphi_run_get(e.run, names[k], turn ? part : whole[k], bytes));
+            check_ok(graphi_run_get(e.run, names[k], GRAPHI_F32, turn ? part : whole[k], bytes));
             if (turn)
                 assert_memory_equal(part, whole[k] + first * SAMPLE, bytes);
         }
@@ -597,7 +607,7 @@ static void fixed_statistics_have_second_gradients(void **state)
     graphi_output(g, "dscale", second[0]);
     struct execution e = execute(g, NULL, x, sizeof x);
     float found[C]; /* of N (scale / deviation)^2 */
-    check_ok(graphi_run_get(e.run, "dscale", found, sizeof found));
+    check_ok(graphi_run_get(e.run, "dscale", GRAPHI_F32, found, sizeof found));
     for (int c = 0; c < C; c++)
         assert_true(fabsf(found[c] - 2 * N / variance[c]) < 1e-5f);
     end(&e);
@@ -618,7 +628,7 @@ static void periods_are_those_that_were_taken(void **state)
     float found[N];
     check_ok(graphi_state_set(e.state, "p", period, sizeof period));
     check_ok(graphi_run_execute(e.run));
-    check_ok(graphi_run_get(e.run, "dp", found, sizeof found));
+    check_ok(graphi_run_get(e.run, "dp", GRAPHI_F32, found, sizeof found));
     for (int i = 0; i < N; i++)
         assert_true(found[i] == -taken[i]);
     end(&e);

@@ -258,9 +258,9 @@ static void outputs_of(const graphi_plan *plan, graphi_state *s, float *product)
     for (int i = 0; i < 64 * 96; i++)
         x[i] = (float)(i % 17) / 8 - 1;
     check_ok(graphi_run_create(plan, s, &run));
-    check_ok(graphi_run_set(run, "x", x, sizeof x));
+    check_ok(graphi_run_set(run, "x", GRAPHI_F32, x, sizeof x));
     check_ok(graphi_run_execute(run));
-    check_ok(graphi_run_get(run, "product", product, 64 * 96 * sizeof *product));
+    check_ok(graphi_run_get(run, "product", GRAPHI_F32, product, 64 * 96 * sizeof *product));
     graphi_run_destroy(run);
 }
 

@@ -127,7 +127,7 @@ static void set_numbers(graphi_run *run, graphi_state *state, const char *name, 
     if (parameter)
         check_ok(graphi_state_set(state, name, data, sizeof(float) * (size_t)count));
     else
-        check_ok(graphi_run_set(run, name, data, sizeof(float) * (size_t)count));
+        check_ok(graphi_run_set(run, name, ids ? GRAPHI_I32 : GRAPHI_F32, data, sizeof(float) * (size_t)count));
     free(data);
 }
 
@@ -180,11 +180,11 @@ static void run(struct trial *t, uint64_t key)
         set_numbers(run, state, names[i], parameter[i], p->ids && i == p->ids, t->in[i], count_of(&p->in[i]));
     set_numbers(run, state, "w", false, false, t->weight, count_of(&p->out));
     check_ok(graphi_run_execute(run));
-    check_ok(graphi_run_get(run, "y", t->found, sizeof(float) * (size_t)count_of(&p->out)));
+    check_ok(graphi_run_get(run, "y", GRAPHI_F32, t->found, sizeof(float) * (size_t)count_of(&p->out)));
     for (int i = 0; i < wanted && !forward; i++) {
         size_t bytes = sizeof(float) * (size_t)count_of(&p->in[which[i]]);
         t->gradient[which[i]] = malloc(bytes);
-        check_ok(graphi_run_get(run, grads[which[i]], t->gradient[which[i]], bytes));
+        check_ok(graphi_run_get(run, grads[which[i]], GRAPHI_F32, t->gradient[which[i]], bytes));
     }
     graphi_run_destroy(run);
     graphi_state_destroy(state);

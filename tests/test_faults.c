@@ -229,9 +229,9 @@ static graphi_status first_step(struct thing *t)
     if (!status)
         status = graphi_run_create(t->s->plan, m->state, &m->run);
     if (!status) {
-        check_ok(graphi_run_set(m->run, "x", x, sizeof x));
-        check_ok(graphi_run_set(m->run, "labels", labels, sizeof labels));
-        check_ok(graphi_run_set(m->run, "rate", &rate, sizeof rate));
+        check_ok(graphi_run_set(m->run, "x", GRAPHI_F32, x, sizeof x));
+        check_ok(graphi_run_set(m->run, "labels", GRAPHI_I32, labels, sizeof labels));
+        check_ok(graphi_run_set(m->run, "rate", GRAPHI_F32, &rate, sizeof rate));
         status = graphi_run_execute(m->run);
     }
     if (status)

@@ -56,14 +56,14 @@ static void equal_forms_are_one(void **state)
     check_ok(graphi_state_create(g, 3, &s));
     check_ok(graphi_run_create(plan, s, &run));
     reference_random(y, M * K, 7);
-    check_ok(graphi_run_set(run, "x", y, M * K * sizeof *y));
+    check_ok(graphi_run_set(run, "x", GRAPHI_F32, y, M * K * sizeof *y));
     check_ok(graphi_run_execute(run));
     graphi_run_get_info(run, &first);
     assert_int_equal(first.packs, 1);
     for (int i = 0; i < FORMS; i++) {
-        check_ok(graphi_run_get(run, (char[]){(char)('a' + i), '0', 0}, y, sizeof y));
-        check_ok(graphi_run_get(run, (char[]){(char)('a' + i), '1', 0}, again, sizeof again));
-        check_ok(graphi_run_get(run, (char[]){(char)('a' + i), 'p', 0}, plain, sizeof plain));
+        check_ok(graphi_run_get(run, (char[]){(char)('a' + i), '0', 0}, GRAPHI_F32, y, sizeof y));
+        check_ok(graphi_run_get(run, (char[]){(char)('a' + i), '1', 0}, GRAPHI_F32, again, sizeof again));
+        check_ok(graphi_run_get(run, (char[]){(char)('a' + i), 'p', 0}, GRAPHI_F32, plain, sizeof plain));
         assert_memory_equal(y, again, sizeof y);
         for (int k = 0; k < M * N; k++)
             assert_true(fabsf(tanhf(y[k]) - plain[k]) < 1e-5f);
@@ -119,10 +119,10 @@ static void run_points(const graphi_graph *g, graphi_state *s, enum isa isa, int
     assert_int_equal(info.packed_bytes, 0);
     check_ok(graphi_run_create(plan, s, &run));
     for (int step = 0; step < 2; step++) {
-        check_ok(graphi_run_set(run, "x", x, bytes));
+        check_ok(graphi_run_set(run, "x", GRAPHI_F32, x, bytes));
         check_ok(graphi_run_execute(run));
     }
-    check_ok(graphi_run_get(run, "y", y, bytes));
+    check_ok(graphi_run_get(run, "y", GRAPHI_F32, y, bytes));
     graphi_run_get_info(run, &after);
     assert_int_equal(after.packs, 0);
     graphi_run_destroy(run);
@@ -380,11 +380,11 @@ static void forms_of_a_parameter_are_made_together(void **state)
         memset(packer, 0, sizeof packer);
         packed_shares = unpacked_shares = 0;
         const int shares = watch(plan, s), threads = i ? SIX : 1;
-        check_ok(graphi_run_set(run, "a", x, M * K * sizeof *x));
-        check_ok(graphi_run_set(run, "b", x + M * K, M * N * sizeof *x));
+        check_ok(graphi_run_set(run, "a", GRAPHI_F32, x, M * K * sizeof *x));
+        check_ok(graphi_run_set(run, "b", GRAPHI_F32, x + M * K, M * N * sizeof *x));
         check_ok(graphi_run_execute(run));
-        check_ok(graphi_run_get(run, "z", y[i], M * N * sizeof *x));
-        check_ok(graphi_run_get(run, "y", y[i] + M * N, M * K * sizeof *x));
+        check_ok(graphi_run_get(run, "z", GRAPHI_F32, y[i], M * N * sizeof *x));
+        check_ok(graphi_run_get(run, "y", GRAPHI_F32, y[i] + M * N, M * K * sizeof *x));
         assert_memory_equal(y[i], y[0], sizeof y[0]);
         graphi_run_info info;
         graphi_run_get_info(run, &info);
@@ -428,8 +428,8 @@ static void forms_that_failed_are_made_again(void **state)
         check_ok(graphi_plan_create(g, six, &options, &plan));
         check_ok(graphi_state_create(g, 1, &s));
         check_ok(graphi_run_create(plan, s, &run));
-        check_ok(graphi_run_set(run, "a", x, M * K * sizeof *x));
-        check_ok(graphi_run_set(run, "b", x + M * K, M * N * sizeof *x));
+        check_ok(graphi_run_set(run, "a", GRAPHI_F32, x, M * K * sizeof *x));
+        check_ok(graphi_run_set(run, "b", GRAPHI_F32, x + M * K, M * N * sizeof *x));
         if (i) {
             struct kernel *kernel = &plan->compiled->prepared.data[i - 1].bound.kernel;
             const kernel_function made = kernel->run;
@@ -438,12 +438,12 @@ static void forms_that_failed_are_made_again(void **state)
             assert_non_null(strstr(graphi_message(), "planted"));
             assert_non_null(strstr(graphi_message(), "(in pack"));
             assert_int_equal(away(s), i == 2); /* in the first form */
-            assert_int_equal(graphi_run_get(run, "z", y[i], M * N * sizeof *x), GRAPHI_INVALID);
+            assert_int_equal(graphi_run_get(run, "z", GRAPHI_F32, y[i], M * N * sizeof *x), GRAPHI_INVALID);
             kernel->run = made;
         }
         check_ok(graphi_run_execute(run));
-        check_ok(graphi_run_get(run, "z", y[i], M * N * sizeof *x));
-        check_ok(graphi_run_get(run, "y", y[i] + M * N, M * K * sizeof *x));
+        check_ok(graphi_run_get(run, "z", GRAPHI_F32, y[i], M * N * sizeof *x));
+        check_ok(graphi_run_get(run, "y", GRAPHI_F32, y[i] + M * N, M * K * sizeof *x));
         assert_memory_equal(y[i], y[0], sizeof y[0]);
         graphi_run_get_info(run, &info);
         assert_int_equal(info.packs, i == 2 ? 1 : 2);
@@ -479,9 +479,9 @@ static float loss_of(graphi_run *run)
 {
     float x[ROWS * DEPTH], loss;
     reference_random(x, ROWS * DEPTH, 11);
-    check_ok(graphi_run_set(run, "x", x, sizeof x));
+    check_ok(graphi_run_set(run, "x", GRAPHI_F32, x, sizeof x));
     check_ok(graphi_run_execute(run));
-    check_ok(graphi_run_get(run, "loss", &loss, sizeof loss));
+    check_ok(graphi_run_get(run, "loss", GRAPHI_F32, &loss, sizeof loss));
     return loss;
 }
 

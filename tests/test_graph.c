@@ -69,7 +69,7 @@ static void errors_are_sticky_and_exact(void **state)
     assert_int_equal(input(g, "x", 1, 1), GRAPHI_NONE);
     graphi_output(g, "y", y);
     assert_int_equal(g->outputs.count, 0);
-    broken(g, "INVALID: add 'layer2/t7' (node 0): found float32[256,512] with float32[64,512], expected shapes that "
+    broken(g, "INVALID: add 'layer2/t7' (node 0): found float32[64,512] with float32[256,512], expected shapes that "
               "broadcast");
 
     g = new_graph();

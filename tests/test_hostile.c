@@ -276,12 +276,12 @@ static void outputs_of_parameters_are_what_readers_see(void **state)
     graphi_run *run;
     check_ok(graphi_state_create(g, 1, &s));
     check_ok(graphi_run_create(plan, s, &run));
-    check_ok(graphi_run_set(run, "x", ones, sizeof ones));
+    check_ok(graphi_run_set(run, "x", GRAPHI_F32, ones, sizeof ones));
     for (int step = 0; step < 3; step++) {
         check_ok(graphi_run_execute(run));
         for (int i = 0; i < 5; i++) {
             float found[4];
-            check_ok(graphi_run_get(run, names[i], found, sizeof found));
+            check_ok(graphi_run_get(run, names[i], GRAPHI_F32, found, sizeof found));
             for (int k = 0; k < 4; k++)
                 if (found[k] != expected[i] + (float)step)
                     fail_msg("step %d, output %s: %g, expected %g", step, names[i], found[k],
@@ -322,7 +322,7 @@ static void fail_under(const graphi_plan *plan, graphi_state *s, graphi_setting 
     ids[IDS - 1] = TABLE; /* the last share's: not the leader's */
     check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &other));
     check_ok(graphi_run_create(other, s, &run));
-    check_ok(graphi_run_set(run, "ids", ids, sizeof ids));
+    check_ok(graphi_run_set(run, "ids", GRAPHI_I32, ids, sizeof ids));
     info.last_ms = DELAYS * DELAY_MS;
     for (int tries = 0; tries < 3 && info.last_ms > DELAYS * DELAY_MS / 2;
          tries++) { /* a busy machine may stop us meanwhile */
@@ -739,7 +739,7 @@ static void unwritable_timelines_are_told(void **state)
     static const float x[8 * 16];
     check_ok(graphi_state_create(g, 1, &s));
     check_ok(graphi_run_create(plan, s, &run));
-    check_ok(graphi_run_set(run, "x", x, sizeof x));
+    check_ok(graphi_run_set(run, "x", GRAPHI_F32, x, sizeof x));
     check_ok(graphi_run_trace(run, true));
     check_ok(graphi_run_execute(run));
     assert_int_equal(graphi_run_write_timeline(run, "/nonexistent/folder/timeline"), GRAPHI_IO);

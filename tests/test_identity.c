@@ -67,7 +67,7 @@ static bool feed(const graphi_graph *g, graphi_run *run, unsigned key)
             key = key * 1664525u + 1013904223u;
             data[k] = strcmp(port.name, "learning_rate") ? (float)(key >> 8) / (1 << 23) - 1 : 0.05f;
         }
-        graphi_status status = graphi_run_set(run, port.name, data, port.bytes);
+        graphi_status status = graphi_run_set(run, port.name, port.dtype, data, port.bytes);
         free(data);
         if (status)
             return false;
@@ -87,7 +87,7 @@ static uint64_t trail_from(graphi_state *state, const graphi_graph *g, const gra
         graphi_port port;
         for (int i = 0; good && graphi_graph_at(g, GRAPHI_PORT_OUTPUT, i, &port); i++) {
             unsigned char *data = malloc(port.bytes);
-            good = graphi_run_get(run, port.name, data, port.bytes) == GRAPHI_OK;
+            good = graphi_run_get(run, port.name, port.dtype, data, port.bytes) == GRAPHI_OK;
             for (size_t k = 0; k < port.bytes; k++)
                 hash = (hash ^ data[k]) * 1099511628211u;
             free(data);

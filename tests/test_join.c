@@ -257,7 +257,7 @@ static void feed(struct lookup *l, int32_t last)
     int32_t *ids = calloc(IDS, sizeof *ids);
     for (int32_t i = 0; i < IDS; i++)
         ids[i] = i + 1 < IDS ? i % ROWS : last;
-    check_ok(graphi_run_set(l->run, "ids", ids, IDS * sizeof *ids));
+    check_ok(graphi_run_set(l->run, "ids", GRAPHI_I32, ids, IDS * sizeof *ids));
     free(ids);
 }
 
@@ -360,7 +360,7 @@ static void failures_in_pieces_are_told(void **state)
     }
     feed(&l, (IDS - 1) % ROWS);
     execute_joined(&l);
-    check_ok(graphi_run_get(l.run, "y", y, sizeof y));
+    check_ok(graphi_run_get(l.run, "y", GRAPHI_F32, y, sizeof y));
     for (int32_t i = 0; i < IDS; i++)
         assert_memory_equal(&y[(size_t)i * COLUMNS], &table[i % ROWS * COLUMNS], COLUMNS * sizeof *y);
     lookup_free(&l);

@@ -198,11 +198,11 @@ static void ports_and_parameters_are_not_searched(int count)
     check_ok(graphi_state_create(g, 1, &s));
     check_ok(graphi_run_create(plan, s, &run));
     for (int i = 0; i < count; i++)
-        check_ok(graphi_run_set(run, numbered("x", i), &(float){1}, sizeof(float)));
+        check_ok(graphi_run_set(run, numbered("x", i), GRAPHI_F32, &(float){1}, sizeof(float)));
     check_ok(graphi_run_execute(run));
     for (int i = 0; i < count; i++) {
         float found;
-        check_ok(graphi_run_get(run, numbered("o", i), &found, sizeof found));
+        check_ok(graphi_run_get(run, numbered("o", i), GRAPHI_F32, &found, sizeof found));
         assert_true(found == (float)i);
     }
     graphi_run_destroy(run);

@@ -188,7 +188,7 @@ static void feed(struct network *n, int step)
             fill_uniform(numbered, 0, 20, count, &data->f);
         else
             fill_uniform(numbered, -1, 1, count, &data->f);
-        OK(graphi_run_set(n->run, name, data, sizeof *data * (size_t)count));
+        OK(graphi_run_set(n->run, name, port.dtype, data, sizeof *data * (size_t)count));
         free(data);
     }
 }
@@ -198,7 +198,7 @@ static double run_once(struct network *n, int step)
     float loss;
     feed(n, step);
     OK(graphi_run_execute(n->run));
-    OK(graphi_run_get(n->run, "loss", &loss, sizeof loss));
+    OK(graphi_run_get(n->run, "loss", GRAPHI_F32, &loss, sizeof loss));
     return (double)loss;
 }
 
@@ -281,7 +281,7 @@ static void compare_gradients(struct network *n)
         OK(graphi_value_type(n->graph, graphi_find(n->graph, name), &dtype, &rank, dims));
         int64_t count = count_of(rank, dims);
         float *data = malloc(sizeof *data * (size_t)count);
-        OK(graphi_run_get(n->run, output, data, sizeof *data * (size_t)count));
+        OK(graphi_run_get(n->run, output, GRAPHI_F32, data, sizeof *data * (size_t)count));
         compare_statistics(output, data, count, expected);
         free(data);
     }

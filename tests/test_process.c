@@ -42,7 +42,7 @@ static void feed(graphi_run *run)
     float x[ROWS * SIZE]; /* each thread's own */
     for (int i = 0; i < ROWS * SIZE; i++)
         x[i] = (float)(i % 17) / 16 - 0.5f;
-    check_ok(graphi_run_set(run, "x", x, sizeof x));
+    check_ok(graphi_run_set(run, "x", GRAPHI_F32, x, sizeof x));
 }
 
 /* --- fork --- */
@@ -156,7 +156,7 @@ static void *serve_until_stopped(void *context)
     graphi_run *run;
     while (!atomic_load(&stop) && !bucket->status &&
            !(bucket->status = graphi_run_create(bucket->plan, bucket->state, &run))) {
-        bucket->status = graphi_run_set(run, "x", x, bucket->bytes);
+        bucket->status = graphi_run_set(run, "x", GRAPHI_F32, x, bucket->bytes);
         if (!bucket->status)
             bucket->status = graphi_run_execute(run);
         graphi_run_destroy(run);

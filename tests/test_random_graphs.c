@@ -83,7 +83,7 @@ static void feed(const struct maker *m, graphi_run *run, uint64_t key, int64_t r
             if (ids)
                 ((int32_t *)data)[i] = (int32_t)(u * m->below[atoi(value->name + 3)]);
         }
-        check_ok(graphi_run_set(run, value->name, data, sizeof *data * (size_t)count));
+        check_ok(graphi_run_set(run, value->name, value->type.dtype, data, sizeof *data * (size_t)count));
         free(data);
     }
 }
@@ -107,7 +107,7 @@ static void execute(const struct maker *m, const graphi_plan *plan, uint64_t key
             const struct value_type type = type_of(m, m->g->outputs.data[i].value);
             int64_t count = type.symbol >= 0 ? type_count(&type) / m->bound * rows : type_count(&type);
             float *to = append(trail, m->g->outputs.data[i].name, count);
-            check_ok(graphi_run_get(run, m->g->outputs.data[i].name, to, sizeof *to * (size_t)count));
+            check_ok(graphi_run_get(run, m->g->outputs.data[i].name, GRAPHI_F32, to, sizeof *to * (size_t)count));
         }
     }
     const char *name;

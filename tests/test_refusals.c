@@ -98,6 +98,16 @@ static void many_groups(graphi_graph *g)
     graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, 4, (int64_t[]){1, 1, 2, 2}, NULL);
     graphi_conv2d_backward_data(g, dy, w, NULL, 0, NULL, 0, NULL, 0, INT64_MAX, GRAPHI_LIST(4, 4));
 }
+/* Images or weights as other frameworks lay them out; at the end a number of channels that fits in neither way. */
+static void convolve(graphi_graph *g, const int64_t *x, const int64_t *w)
+{
+    graphi_value image = graphi_input(g, "x", GRAPHI_F32, 4, x);
+    graphi_conv2d(g, image, graphi_parameter(g, "w", GRAPHI_F32, 4, w, NULL), NULL, 0, NULL, 0, NULL, 0, 1);
+}
+static void channels_first(graphi_graph *g) { convolve(g, (int64_t[]){2, 3, 8, 6}, (int64_t[]){3, 3, 3, 16}); }
+static void all_channels_first(graphi_graph *g) { convolve(g, (int64_t[]){2, 3, 8, 6}, (int64_t[]){16, 3, 5, 5}); }
+static void weights_first(graphi_graph *g) { convolve(g, (int64_t[]){2, 8, 6, 3}, (int64_t[]){16, 3, 5, 5}); }
+static void other_channels(graphi_graph *g) { convolve(g, (int64_t[]){2, 8, 6, 4}, (int64_t[]){3, 3, 3, 16}); }
 static void tall_image(graphi_graph *g)
 {
     graphi_value dy = graphi_input(g, "dy", GRAPHI_F32, 4, (int64_t[]){1, 4, 4, 2});
@@ -289,13 +299,18 @@ static const struct mistake {
     {range_endless, "found a -3e+38 and b 3e+38, expected a at most b, and finite they and b - a"},
     {range_of_nothing, "found a nan and b 1, expected a at most b"},
     {many_groups, "found 9223372036854775807 groups of 2 channels, expected fewer"},
+    {channels_first, "found N,C,H,W [2,3,8,6] as input 0 (channels first), expected N,H,W,C [2,8,6,3]"},
+    {all_channels_first, "found N,C,H,W [2,3,8,6] as input 0 (channels first), expected N,H,W,C [2,8,6,3]"},
+    {weights_first,
+     "found K,C/groups,KH,KW [16,3,5,5] as input 1 (channels first), expected KH,KW,C/groups,K [5,5,3,16]"},
+    {other_channels, "found weights for 3 channels a group, expected 4"},
     {tall_image, "found images of 9223372036854775807x4, expected at most 2^44 each"},
     {tall_pooled_image, "found an image of 9223372036854775807x4, expected at most 2^44 each"},
     {long_parts, "found sizes beyond 2^63 in all, expected 3, the size of axis 1"},
     {long_whole, "found sizes beyond 2^63 along axis 0, expected a sum below it"},
-    {single_with_five, "found float32[5,3] with float32[<=1,3], expected shapes that broadcast"},
-    {single_with_rows, "found float32[<=1,3] with float32[<=4,3], expected shapes that broadcast"},
-    {rows_with_single, "found float32[<=4,3] with float32[<=1,3], expected shapes that broadcast"},
+    {single_with_five, "found float32[<=1,3] with float32[5,3], expected shapes that broadcast"},
+    {single_with_rows, "found float32[<=4,3] with float32[<=1,3], expected shapes that broadcast"},
+    {rows_with_single, "found float32[<=1,3] with float32[<=4,3], expected shapes that broadcast"},
     {bounded_loss, "found a loss of type float32[<=1], expected one float32"},
     {plain_assign, "assign: found it as an operation, expected graphi_assign"},
     {no_loss, "found value 99 as loss, expected a value of this graph"},
@@ -444,7 +459,7 @@ static void no_paths(void **state)
     assert_true(!loaded && !described && !data && !curves);
     check_ok(graphi_state_create(g, 1, &values));
     check_ok(graphi_run_create(plan, values, &run));
-    check_ok(graphi_run_set(run, "x", (float[ROWS * COLUMNS]){1}, sizeof(float[ROWS * COLUMNS])));
+    check_ok(graphi_run_set(run, "x", GRAPHI_F32, (float[ROWS * COLUMNS]){1}, sizeof(float[ROWS * COLUMNS])));
     check_ok(graphi_run_trace(run, true));
     check_ok(graphi_run_execute(run));
     refused(graphi_run_write_timeline(run, NULL), GRAPHI_INVALID, "found no path, expected one");
@@ -544,31 +559,39 @@ static void runs(void **state)
     check_ok(graphi_state_create(g, 1, &values));
     check_ok(graphi_run_create(plan, values, &run));
     refused(graphi_run_execute(run), GRAPHI_INVALID, "input 'x': found no data, expected it to be set");
-    refused(graphi_run_get(run, "y", y, sizeof y), GRAPHI_INVALID, "found no execution yet, expected one");
+    refused(graphi_run_get(run, "y", GRAPHI_F32, y, sizeof y), GRAPHI_INVALID, "found no execution yet, expected one");
     refused(graphi_run_trace_summary(run, &summary), GRAPHI_INVALID, "found no traced execution");
     refused(graphi_run_trace_operation(run, 0, &operation), GRAPHI_INVALID, "found no traced execution");
-    refused(graphi_run_set(run, "z", x, sizeof x), GRAPHI_INVALID, "input 'z': found no such input, expected one of x");
-    refused(graphi_run_set(run, "x", x, sizeof x - 4), GRAPHI_INVALID, "found 44 bytes, expected 48");
-    refused(graphi_run_set(run, NULL, x, sizeof x), GRAPHI_INVALID, "input '': found no such input");
-    refused(graphi_run_set(run, "x", NULL, sizeof x), GRAPHI_INVALID, "found NULL as data, expected 48 bytes");
+    refused(graphi_run_set(run, "z", GRAPHI_F32, x, sizeof x), GRAPHI_INVALID,
+            "input 'z': found no such input, expected one of x");
+    refused(graphi_run_set(run, "x", GRAPHI_I32, x, sizeof x), GRAPHI_INVALID,
+            "input 'x': found int32, expected float32");
+    refused(graphi_run_set(run, "x", (graphi_dtype)99, x, sizeof x), GRAPHI_INVALID, "found no element type, expected");
+    refused(graphi_run_set(run, "x", GRAPHI_F32, x, sizeof x - 4), GRAPHI_INVALID, "found 44 bytes, expected 48");
+    refused(graphi_run_set(run, NULL, GRAPHI_F32, x, sizeof x), GRAPHI_INVALID, "input '': found no such input");
+    refused(graphi_run_set(run, "x", GRAPHI_F32, NULL, sizeof x), GRAPHI_INVALID,
+            "found NULL as data, expected 48 bytes");
     refused(graphi_run_set_symbol(run, NULL, 1), GRAPHI_INVALID, "symbol '': found no such symbol");
     refused(graphi_run_set_symbol(run, "batch", ROWS + 1), GRAPHI_INVALID, "found size 5, expected 1 to 4");
     refused(graphi_run_set_symbol(run, "batch", 0), GRAPHI_INVALID, "found size 0, expected 1 to 4");
     check_ok(graphi_run_set_symbol(run, "batch", 1));
-    check_ok(graphi_run_set(run, "x", x, sizeof x / ROWS));
+    check_ok(graphi_run_set(run, "x", GRAPHI_F32, x, sizeof x / ROWS));
     check_ok(graphi_run_set_symbol(run, "batch", ROWS));
     refused(graphi_run_execute(run), GRAPHI_INVALID, "found 12 bytes, set before a size grew, expected 48");
     refused(graphi_run_set_symbol(run, "time", 1), GRAPHI_INVALID, "found no such symbol, expected one of batch");
     refused(graphi_run_beside(run, another, &beside), GRAPHI_INVALID, "found a plan of other compiled operations");
     assert_null(beside);
-    check_ok(graphi_run_set(run, "x", x, sizeof x));
+    check_ok(graphi_run_set(run, "x", GRAPHI_F32, x, sizeof x));
     check_ok(graphi_run_execute(run));
-    refused(graphi_run_get(run, "x", y, sizeof y), GRAPHI_INVALID,
+    refused(graphi_run_get(run, "x", GRAPHI_F32, y, sizeof y), GRAPHI_INVALID,
             "output 'x': found no such output, expected one of y");
-    refused(graphi_run_get(run, "y", y, sizeof y + 4), GRAPHI_INVALID, "found 36 bytes, expected 32");
-    refused(graphi_run_get(run, "y", NULL, sizeof y), GRAPHI_INVALID, "found NULL as data, expected 32 bytes");
-    refused(graphi_run_get(run, NULL, y, sizeof y), GRAPHI_INVALID, "output '': found no such output");
-    check_ok(graphi_run_get(run, "y", y, sizeof y));
+    refused(graphi_run_get(run, "y", GRAPHI_BF16, y, sizeof y), GRAPHI_INVALID,
+            "output 'y': found bfloat16, expected float32");
+    refused(graphi_run_get(run, "y", GRAPHI_F32, y, sizeof y + 4), GRAPHI_INVALID, "found 36 bytes, expected 32");
+    refused(graphi_run_get(run, "y", GRAPHI_F32, NULL, sizeof y), GRAPHI_INVALID,
+            "found NULL as data, expected 32 bytes");
+    refused(graphi_run_get(run, NULL, GRAPHI_F32, y, sizeof y), GRAPHI_INVALID, "output '': found no such output");
+    check_ok(graphi_run_get(run, "y", GRAPHI_F32, y, sizeof y));
     graphi_run_destroy(run);
     graphi_state_destroy(values);
     graphi_plan_destroy(another);

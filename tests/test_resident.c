@@ -173,9 +173,9 @@ static int64_t arena_of(const graphi_graph *g, const char *outputs, float *y, si
     check_ok(graphi_state_create(g, 1, &s));
     check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.outputs = outputs, .check_numerics = true}, &plan));
     check_ok(graphi_run_create(plan, s, &run));
-    check_ok(graphi_run_set(run, "x", x, sizeof x));
+    check_ok(graphi_run_set(run, "x", GRAPHI_F32, x, sizeof x));
     check_ok(graphi_run_execute(run));
-    check_ok(graphi_run_get(run, "y", y, bytes));
+    check_ok(graphi_run_get(run, "y", GRAPHI_F32, y, bytes));
     int64_t arena = plan->compiled->arena_bytes;
     graphi_run_destroy(run);
     graphi_plan_destroy(plan);

@@ -113,15 +113,15 @@ static void other_keys_give_other_masks(void **state)
     float rate = 0, losses[3];
     for (int i = 0; i < PIXELS; i++)
         x[i] = (float)(i % 7) - 3;
-    check_ok(graphi_run_set(b.run, "x", x, sizeof x));
-    check_ok(graphi_run_set(b.run, "labels", labels, sizeof labels));
-    check_ok(graphi_run_set(b.run, "rate", &rate, sizeof rate));
+    check_ok(graphi_run_set(b.run, "x", GRAPHI_F32, x, sizeof x));
+    check_ok(graphi_run_set(b.run, "labels", GRAPHI_I32, labels, sizeof labels));
+    check_ok(graphi_run_set(b.run, "rate", GRAPHI_F32, &rate, sizeof rate));
     const uint64_t steps[] = {0, 1, 0}, samples[] = {0, 0, BATCH};
     for (int i = 0; i < 3; i++) { /* rate 0: the weights stay, but for the decay, which it scales too */
         graphi_state_set_step(b.state, steps[i]);
         graphi_run_set_first_sample(b.run, samples[i]);
         check_ok(graphi_run_execute(b.run));
-        check_ok(graphi_run_get(b.run, "loss", &losses[i], sizeof losses[i]));
+        check_ok(graphi_run_get(b.run, "loss", GRAPHI_F32, &losses[i], sizeof losses[i]));
     }
     assert_true(losses[0] != losses[1]);
     assert_true(losses[0] != losses[2]);

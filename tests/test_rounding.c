@@ -65,7 +65,7 @@ static void feed(const graphi_graph *g, graphi_run *run, int step)
         float *data = calloc(1, port.bytes);
         for (int64_t k = 0; port.dtype == GRAPHI_F32 && k < (int64_t)(port.bytes / sizeof *data); k++)
             data[k] = port.rank ? (float)((k * 7919 + step * 31) % 201 - 100) / 100 : 0.01f;
-        check_ok(graphi_run_set(run, port.name, data, port.bytes));
+        check_ok(graphi_run_set(run, port.name, port.dtype, data, port.bytes));
         free(data);
     }
 }
@@ -84,7 +84,7 @@ static struct left left_by(const graphi_graph *g, const graphi_plan *plan)
     }
     for (int i = 0; graphi_graph_at(g, GRAPHI_PORT_OUTPUT, i, &port); i++)
         if (port.dtype == GRAPHI_F32)
-            check_ok(graphi_run_get(run, port.name, more(&l, port.bytes / sizeof(float)), port.bytes));
+            check_ok(graphi_run_get(run, port.name, port.dtype, more(&l, port.bytes / sizeof(float)), port.bytes));
     for (size_t i = 0; i < s->parameters.count; i++) {
         const struct parameter *p = s->parameters.data[i];
         memcpy(more(&l, p->bytes / sizeof(float)), p->data, p->bytes);

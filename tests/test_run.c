@@ -260,7 +260,7 @@ static void feed(graphi_run *run, const graphi_graph *g, int step)
         if (value->kind != VALUE_INPUT)
             continue;
         reference_random(data, type_count(&value->type), (uint64_t)step + 100);
-        assert_int_equal(graphi_run_set(run, value->name, data, (size_t)type_bytes(&value->type)), GRAPHI_OK);
+        check_ok(graphi_run_set(run, value->name, value->type.dtype, data, (size_t)type_bytes(&value->type)));
     }
 }
 
@@ -284,7 +284,7 @@ static void run_plan(const graphi_graph *g, const graphi_plan *plan, struct trai
         check_ok(graphi_run_execute(run));
         for (size_t i = 0; i < g->outputs.count; i++) {
             const struct value_type *type = &graph_value(g, g->outputs.data[i].value)->type;
-            check_ok(graphi_run_get(run, g->outputs.data[i].name, data, (size_t)type_bytes(type)));
+            check_ok(graphi_run_get(run, g->outputs.data[i].name, type->dtype, data, (size_t)type_bytes(type)));
             append(trail, data, type_count(type));
         }
     }
@@ -536,16 +536,16 @@ static void two_plans_share_a_state(void **state)
     feed(trainer, g, 0);
     feed(evaluator, g, 0);
     check_ok(graphi_run_execute(evaluator));
-    check_ok(graphi_run_get(evaluator, "z", before, sizeof before));
+    check_ok(graphi_run_get(evaluator, "z", GRAPHI_F32, before, sizeof before));
     assert_int_equal(graphi_state_step(s), 0);
-    assert_int_equal(graphi_run_get(evaluator, "half of p", after, 32 * 24 * 4), GRAPHI_INVALID);
+    assert_int_equal(graphi_run_get(evaluator, "half of p", GRAPHI_F32, after, 32 * 24 * 4), GRAPHI_INVALID);
     check_ok(graphi_run_execute(trainer));
     assert_int_equal(graphi_state_step(s), 1);
     check_ok(graphi_run_execute(evaluator));
-    check_ok(graphi_run_get(evaluator, "z", after, sizeof after));
+    check_ok(graphi_run_get(evaluator, "z", GRAPHI_F32, after, sizeof after));
     assert_memory_not_equal(before, after, sizeof before);
     check_ok(graphi_run_execute(trainer));
-    check_ok(graphi_run_get(trainer, "z", before, sizeof before));
+    check_ok(graphi_run_get(trainer, "z", GRAPHI_F32, before, sizeof before));
     assert_memory_equal(before, after, sizeof before);
     graphi_run_destroy(trainer);
     graphi_run_destroy(evaluator);
@@ -589,8 +589,8 @@ static void merged_weights_are_packed_together(void **state)
         check_ok(graphi_run_execute(run));
         check_ok(graphi_run_execute(joint));
         for (int i = 0; i < WEIGHTS; i++) {
-            check_ok(graphi_run_get(run, out[i], alone[i], sizeof alone[i]));
-            check_ok(graphi_run_get(joint, out[i], merged, sizeof merged));
+            check_ok(graphi_run_get(run, out[i], GRAPHI_F32, alone[i], sizeof alone[i]));
+            check_ok(graphi_run_get(joint, out[i], GRAPHI_F32, merged, sizeof merged));
             assert_memory_equal(alone[i], merged, sizeof merged);
         }
         graphi_run_info info;
@@ -659,7 +659,7 @@ static void packed_once_a_version(void **state)
     check_ok(graphi_run_create(plan, s, &other));
     feed(run, g, 0);
     check_ok(graphi_run_execute(run));
-    check_ok(graphi_run_get(run, "y", y, sizeof y));
+    check_ok(graphi_run_get(run, "y", GRAPHI_F32, y, sizeof y));
     graphi_run_get_info(run, &first);
     assert_true(first.packs >= 1);
     feed(other, g, 0);
@@ -667,7 +667,7 @@ static void packed_once_a_version(void **state)
     graphi_run_get_info(other, &second);
     assert_int_equal(second.packs, 0);
     assert_true(second.packs_skipped >= first.packs);
-    check_ok(graphi_run_get(other, "y", again, sizeof again));
+    check_ok(graphi_run_get(other, "y", GRAPHI_F32, again, sizeof again));
     assert_memory_equal(y, again, sizeof y);
     check_ok(graphi_state_get(s, "p", w, sizeof w));
     for (int i = 0; i < 256 * 128; i++)
@@ -676,7 +676,7 @@ static void packed_once_a_version(void **state)
     check_ok(graphi_run_execute(run));
     graphi_run_get_info(run, &third);
     assert_int_equal(third.packs, first.packs);
-    check_ok(graphi_run_get(run, "y", half, sizeof half));
+    check_ok(graphi_run_get(run, "y", GRAPHI_F32, half, sizeof half));
     for (int i = 0; i < 64 * 128; i++)
         assert_true(half[i] == 0.5f * y[i]);
     graphi_run_destroy(run);
@@ -700,19 +700,19 @@ static void bounded_sizes(void **state)
     check_ok(graphi_state_create(g, 3, &s));
     check_ok(graphi_run_create(plan, s, &run));
     reference_random(x, 64 * 8, 9);
-    check_ok(graphi_run_set(run, "x", x, sizeof x));
+    check_ok(graphi_run_set(run, "x", GRAPHI_F32, x, sizeof x));
     check_ok(graphi_run_execute(run));
-    check_ok(graphi_run_get(run, "y", all, sizeof all));
+    check_ok(graphi_run_get(run, "y", GRAPHI_F32, all, sizeof all));
     for (int rows = 1; rows <= 64; rows += 21) {
         check_ok(graphi_run_set_symbol(run, "batch", rows));
-        assert_int_equal(graphi_run_set(run, "x", x, sizeof x), rows == 64 ? GRAPHI_OK : GRAPHI_INVALID);
-        check_ok(graphi_run_set(run, "x", x, (size_t)rows * 32));
+        assert_int_equal(graphi_run_set(run, "x", GRAPHI_F32, x, sizeof x), rows == 64 ? GRAPHI_OK : GRAPHI_INVALID);
+        check_ok(graphi_run_set(run, "x", GRAPHI_F32, x, (size_t)rows * 32));
         check_ok(graphi_run_execute(run));
-        check_ok(graphi_run_get(run, "y", y, (size_t)rows * 32));
+        check_ok(graphi_run_get(run, "y", GRAPHI_F32, y, (size_t)rows * 32));
         assert_memory_equal(y, all, (size_t)rows * 32);
     }
     check_ok(graphi_run_set_symbol(run, "batch", 3)); /* the result of 64 rows lies there still */
-    check_ok(graphi_run_get(run, "y", y, sizeof y));
+    check_ok(graphi_run_get(run, "y", GRAPHI_F32, y, sizeof y));
     assert_int_equal(graphi_run_set_symbol(run, "batch", 65), GRAPHI_INVALID);
     assert_int_equal(graphi_run_set_symbol(run, "rows", 1), GRAPHI_INVALID);
     graphi_run_destroy(run);
@@ -734,11 +734,11 @@ static void mistakes_are_named(void **state)
     assert_int_equal(graphi_run_create(plan, wrong, &run), GRAPHI_INVALID);
     assert_non_null(strstr(graphi_message(), "'p'"));
     check_ok(graphi_run_create(plan, s, &run));
-    assert_int_equal(graphi_run_get(run, "z", data, 4), GRAPHI_INVALID);
+    assert_int_equal(graphi_run_get(run, "z", GRAPHI_F32, data, 4), GRAPHI_INVALID);
     assert_int_equal(graphi_run_execute(run), GRAPHI_INVALID);
     assert_non_null(strstr(graphi_message(), "'x'"));
-    assert_int_equal(graphi_run_set(run, "x", data, sizeof data), GRAPHI_INVALID);
-    assert_int_equal(graphi_run_set(run, "w", data, sizeof data), GRAPHI_INVALID);
+    assert_int_equal(graphi_run_set(run, "x", GRAPHI_F32, data, sizeof data), GRAPHI_INVALID);
+    assert_int_equal(graphi_run_set(run, "w", GRAPHI_F32, data, sizeof data), GRAPHI_INVALID);
     const graphi_setting many = {.executors = 10000, .width = 3};
     assert_int_equal(graphi_plan_with(plan, &(graphi_plan_change){.setting = &many}, &none), GRAPHI_USAGE);
     assert_int_equal(graphi_plan_create(g, machine, &(graphi_plan_options){.outputs = "nothing"}, &none),

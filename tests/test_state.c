@@ -193,9 +193,9 @@ static void a_refused_extension_adds_nothing(void **state)
 static void outputs_of(graphi_run *run, void *y, size_t bytes, void *w, size_t w_bytes)
 {
     check_ok(graphi_run_execute(run));
-    check_ok(graphi_run_get(run, "y", y, bytes));
+    check_ok(graphi_run_get(run, "y", GRAPHI_F32, y, bytes));
     if (w)
-        check_ok(graphi_run_get(run, "w", w, w_bytes));
+        check_ok(graphi_run_get(run, "w", GRAPHI_F32, w, w_bytes));
 }
 
 enum { ROWS = 8, IN = 160, OUT = 128 }; /* weights of 80 KB: small ones are never given back */
@@ -265,7 +265,7 @@ static void failed_steps_count_as_updates(void **state)
     }
     check_ok(graphi_state_get(s, "w", w[0], sizeof w[0]));
     outputs_of(run[0], y[0], sizeof y[0], NULL, 0);
-    check_ok(graphi_run_set(run[1], "id", &(int32_t){7}, sizeof(int32_t)));
+    check_ok(graphi_run_set(run[1], "id", GRAPHI_I32, &(int32_t){7}, sizeof(int32_t)));
     assert_int_equal(graphi_run_execute(run[1]), GRAPHI_INVALID);
     check_ok(graphi_state_get(s, "w", w[1], sizeof w[1]));
     assert_true(w[1][0] == 2 * w[0][0]); /* the update came first */

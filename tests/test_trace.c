@@ -380,27 +380,27 @@ static void failed_executions_leave_no_trace(void **state)
     check_ok(graphi_run_beside(run[0], plan, &run[1]));
     feed_zeros(g, run[0]);
     for (int i = 0; i < 2; i++) {
-        check_ok(graphi_run_set(run[0], "labels", fine, sizeof fine));
+        check_ok(graphi_run_set(run[0], "labels", GRAPHI_I32, fine, sizeof fine));
         check_ok(graphi_run_trace(run[i], true));
         check_ok(graphi_run_execute(run[i]));
         check_ok(graphi_run_execute(run[i]));
-        check_ok(graphi_run_get(run[i], "loss", &loss, sizeof loss));
-        check_ok(graphi_run_set(run[0], "labels", beyond, sizeof beyond));
+        check_ok(graphi_run_get(run[i], "loss", GRAPHI_F32, &loss, sizeof loss));
+        check_ok(graphi_run_set(run[0], "labels", GRAPHI_I32, beyond, sizeof beyond));
         assert_int_equal(graphi_run_execute(run[i]), GRAPHI_INVALID);
         assert_int_equal(graphi_run_trace_summary(run[i], &sum), GRAPHI_INVALID);
         assert_int_equal(sum.operations, 77);
         assert_int_equal(graphi_run_trace_operation(run[i], 0, &operation), GRAPHI_INVALID);
         for (int k = 0; k <= i; k++) { /* those of one memory */
-            assert_int_equal(graphi_run_get(run[k], "loss", &loss, sizeof loss), GRAPHI_INVALID);
+            assert_int_equal(graphi_run_get(run[k], "loss", GRAPHI_F32, &loss, sizeof loss), GRAPHI_INVALID);
             assert_non_null(strstr(graphi_message(), "failed"));
         }
-        check_ok(graphi_run_set(run[0], "labels", fine, sizeof fine));
+        check_ok(graphi_run_set(run[0], "labels", GRAPHI_I32, fine, sizeof fine));
         check_ok(graphi_run_execute(run[i]));
-        check_ok(graphi_run_get(run[0], "loss", &loss, sizeof loss));
+        check_ok(graphi_run_get(run[0], "loss", GRAPHI_F32, &loss, sizeof loss));
         check_ok(graphi_run_trace_operation(run[i], 0, &operation));
         assert_int_equal(operation.executions, 1);
         check_ok(graphi_run_trace(run[i], false));
-        check_ok(graphi_run_set(run[0], "labels", beyond, sizeof beyond));
+        check_ok(graphi_run_set(run[0], "labels", GRAPHI_I32, beyond, sizeof beyond));
         assert_int_equal(graphi_run_execute(run[i]), GRAPHI_INVALID);
         check_ok(graphi_run_trace_summary(run[i], &sum)); /* of one that was traced */
         sum.operations = 77;

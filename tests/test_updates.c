@@ -61,7 +61,7 @@ static void compare(const graphi_graph *g, const graphi_plan_options *options, c
         fail_msg("%s, without %s: %s", what, options ? options->disable : "none", graphi_message());
     check_ok(graphi_state_create(g, 1, &s));
     check_ok(graphi_run_create(plan, s, &run));
-    check_ok(graphi_run_set(run, "x", x, (size_t)elements * sizeof *x));
+    check_ok(graphi_run_set(run, "x", GRAPHI_F32, x, (size_t)elements * sizeof *x));
     reference_init(&r, g);
     reference_set(&r, graphi_find(g, "x"), x);
     for (int step = 0; step < STEPS; step++) {
@@ -69,7 +69,7 @@ static void compare(const graphi_graph *g, const graphi_plan_options *options, c
         assert_int_equal(reference_run(&r), GRAPHI_OK);
         graphi_port port;
         for (int i = 0; graphi_graph_at(g, GRAPHI_PORT_OUTPUT, i, &port); i++) {
-            check_ok(graphi_run_get(run, port.name, found, (size_t)elements * sizeof *found));
+            check_ok(graphi_run_get(run, port.name, port.dtype, found, (size_t)elements * sizeof *found));
             const float *expected = reference_floats(&r, port.value);
             for (int k = 0; k < elements; k++)
                 if (found[k] != expected[k])

@@ -72,7 +72,7 @@ static void feed(struct network *n, uint32_t seed, int64_t limit, float rate)
             else
                 cells[k] = (int32_t)(random % (uint32_t)limit);
         }
-        OK(graphi_run_set(n->run, port.name, cells, port.bytes));
+        OK(graphi_run_set(n->run, port.name, port.dtype, cells, port.bytes));
         free(cells);
     }
 }
@@ -81,7 +81,7 @@ static float execute(struct network *n)
 {
     float loss;
     OK(graphi_run_execute(n->run));
-    OK(graphi_run_get(n->run, "loss", &loss, sizeof loss));
+    OK(graphi_run_get(n->run, "loss", GRAPHI_F32, &loss, sizeof loss));
     return loss;
 }
 
@@ -491,7 +491,7 @@ static void gan_alternates(void **state)
     assert_memory_equal(mean, after[0], sizeof mean);
     static float images[BATCH * SIDE * SIDE];
     OK(graphi_run_execute(sample.run));
-    OK(graphi_run_get(sample.run, "images", images, sizeof images));
+    OK(graphi_run_get(sample.run, "images", GRAPHI_F32, images, sizeof images));
     for (size_t i = 0; i < BATCH * SIDE * SIDE; i++)
         assert_true(images[i] >= 0 && images[i] <= 1);
     network_close(&sample);
@@ -527,7 +527,7 @@ static void check_gradient(struct network *n, const char *name, const char *grad
 {
     float *values = malloc(count * sizeof *values), *analytic = malloc(count * sizeof *analytic);
     OK(graphi_run_execute(n->run));
-    OK(graphi_run_get(n->run, gradient, analytic, count * sizeof *analytic));
+    OK(graphi_run_get(n->run, gradient, GRAPHI_F32, analytic, count * sizeof *analytic));
     get(n->state, name, values, count);
     for (size_t i = 0; i < count; i++) {
         const float old = values[i], step = 0.25f; /* the loss is a quadratic: any step is exact */

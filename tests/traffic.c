@@ -43,7 +43,7 @@ int main(int argc, char **argv)
     float *zeros = calloc((size_t)elements, sizeof *zeros);
     graphi_port port;
     for (int k = 0; status == GRAPHI_OK && graphi_graph_at(graph, GRAPHI_PORT_INPUT, k, &port); k++)
-        status = graphi_run_set(run, port.name, zeros, port.bytes);
+        status = graphi_run_set(run, port.name, port.dtype, zeros, port.bytes);
     free(zeros);
     for (int k = atoi(argv[1]); k > 0 && status == GRAPHI_OK; k--)
         status = graphi_run_execute(run);

@@ -111,7 +111,7 @@ static graphi_status rate_of(const struct network *network, graphi_run *run, dou
     float value = (float)rate;
     if (graphi_find(network->graph, "learning_rate") == GRAPHI_NONE)
         return GRAPHI_OK;
-    graphi_status status = graphi_run_set(run, "learning_rate", &value, sizeof value);
+    graphi_status status = graphi_run_set(run, "learning_rate", GRAPHI_F32, &value, sizeof value);
     return status == GRAPHI_OK ? status : report_failure(status);
 }
 
@@ -192,7 +192,7 @@ static graphi_status examine(struct ours *ours, const char *name, int rank, cons
     size_t bytes = (size_t)count * sizeof *data;
     snprintf(output, sizeof output, "gradient/%s", name);
     if (graphi_find(ours->network.graph, output) != GRAPHI_NONE) {
-        graphi_status status = graphi_run_get(ours->mode[SCHEDULED].run, output, data, bytes);
+        graphi_status status = graphi_run_get(ours->mode[SCHEDULED].run, output, GRAPHI_F32, data, bytes);
         if (status != GRAPHI_OK)
             return status;
     } else {
@@ -233,7 +233,7 @@ graphi_status ours_check(struct ours *ours)
     if (status != GRAPHI_OK)
         return status;
     if ((status = graphi_run_execute(ours->mode[SCHEDULED].run)) != GRAPHI_OK ||
-        (status = graphi_run_get(ours->mode[SCHEDULED].run, "loss", &loss, sizeof loss)) != GRAPHI_OK)
+        (status = graphi_run_get(ours->mode[SCHEDULED].run, "loss", GRAPHI_F32, &loss, sizeof loss)) != GRAPHI_OK)
         return report_failure(status);
     ours->loss = loss;
     if (!model->forward && (status = each_parameter(ours, examine)) != GRAPHI_OK)
@@ -246,7 +246,7 @@ graphi_status ours_check(struct ours *ours)
 graphi_status ours_drift(const struct ours *ours, double *drift)
 {
     float loss;
-    graphi_status status = graphi_run_get(ours->mode[SCHEDULED].run, "loss", &loss, sizeof loss);
+    graphi_status status = graphi_run_get(ours->mode[SCHEDULED].run, "loss", GRAPHI_F32, &loss, sizeof loss);
     if (status != GRAPHI_OK)
         return report_failure(status);
     *drift = isfinite(loss) ? fabs(loss - ours->loss) / fmax(1, fabs(ours->loss)) : INFINITY;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cost curves that plans share. A curve is the time of a class of operations (kind, attributes, shapes, dtypes, compile
- * options that alter its kernel, instruction set, whether threads are pinned) at some widths in both affinity modes;
- * whatever network the class is met in, its key is the same (graphi_class.key). A set of them belongs to one machine
- * and one version of the library, and is kept in a file, so that what was measured once, undisturbed, is not again
- * (docs/curves.md has the format).
+/* A companion of graphi/plan.h: cost curves that plans share. A curve is the time of a class of operations (kind,
+ * attributes, shapes, dtypes, compile options that alter its kernel, instruction set, whether threads are pinned) at
+ * some widths in both affinity modes; whatever network the class is met in, its key is the same (graphi_class.key). A
+ * set of them belongs to one machine and one version of the library, and is kept in a file, so that what was measured
+ * once, undisturbed, is not again (docs/curves.md has the format).
  *
  * Per class a set holds the measured curve and what any number of models predict, told apart by the models' names: hill
  * climbing at another interval, a regression. graphi_plan_with makes the plan that knows them. A set is used by one

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything Graphi offers. */
+/* Everything Graphi offers: the core, and the companions for who studies or steers schedules (curves, profile,
+ * simulate), which a program that trains or serves needs nothing of. */
 #ifndef GRAPHI_H
 #define GRAPHI_H
 

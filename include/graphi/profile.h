@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Performance models of operation classes: what a plan knows of each class (kind, shapes, dtype), its time at every
- * width in both affinity modes, and how those times are found: hill climbing, exhaustive search, share by share for
- * cores that are not there. Source: concurrency-control.txt III. */
+/* A companion of graphi/plan.h: performance models of operation classes. What a plan knows of each class (kind, shapes,
+ * dtype), its time at every width in both affinity modes, and how those times are found: hill climbing, exhaustive
+ * search, share by share for cores that are not there. Source: concurrency-control.txt III. */
 #ifndef GRAPHI_PROFILE_H
 #define GRAPHI_PROFILE_H
 

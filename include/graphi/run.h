@@ -29,8 +29,10 @@ GRAPHI_API void graphi_run_destroy(graphi_run *run);
  * compiled operations; as graphi_run_create. */
 GRAPHI_API graphi_status graphi_run_beside(graphi_run *run, const graphi_plan *plan, graphi_run **out);
 
-/* Copies an input's content in. `bytes` is the exact size at the current symbol values. INVALID naming the input. */
-GRAPHI_API graphi_status graphi_run_set(graphi_run *run, const char *input, const void *data, size_t bytes);
+/* Copies an input's content in. `dtype` is that of `data`, and `bytes` the exact size at the current symbol values.
+ * INVALID naming the input: there is none of that name, or another type or size, found and expected. */
+GRAPHI_API graphi_status graphi_run_set(graphi_run *run, const char *input, graphi_dtype dtype, const void *data,
+                                        size_t bytes);
 
 /* Sets a bounded size, 1 .. bound; allocates nothing. Before graphi_run_set of the inputs it affects: where it is
  * larger than what they were last set to, execution refuses them; where it is smaller, their first rows count. INVALID
@@ -56,11 +58,12 @@ GRAPHI_API void graphi_run_set_first_sample(graphi_run *run, uint64_t index);
  * naming the first operation in array order. */
 GRAPHI_API graphi_status graphi_run_execute(graphi_run *run);
 
-/* Copies an output of the last execution out, whatever was set since. `bytes` is the exact size at the symbol values of
- * that execution. An output that is a parameter which the plan does not update is read from the state: as it is now;
- * what is made of one, a copy or a slice, is of the execution. INVALID naming the output, also after an execution that
- * failed midway. */
-GRAPHI_API graphi_status graphi_run_get(const graphi_run *run, const char *output, void *data, size_t bytes);
+/* Copies an output of the last execution out, whatever was set since. `dtype` is what `data` has room for, and `bytes`
+ * the exact size at the symbol values of that execution. An output that is a parameter which the plan does not update
+ * is read from the state: as it is now; what is made of one, a copy or a slice, is of the execution. INVALID naming the
+ * output, also for another type, and after an execution that failed midway. */
+GRAPHI_API graphi_status graphi_run_get(const graphi_run *run, const char *output, graphi_dtype dtype, void *data,
+                                        size_t bytes);
 
 typedef struct graphi_run_info {
     double last_ms;   /* wall time of the last execution, call to return, waited_ms and packing in it */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The simulated machine: the same scheduler in virtual time. Everything that comes from here is labelled simulated. */
+/* A companion of graphi/plan.h: the simulated machine, the same scheduler in virtual time. Everything that comes from
+ * here is labelled simulated. */
 #ifndef GRAPHI_SIMULATE_H
 #define GRAPHI_SIMULATE_H
 

@@ -34,4 +34,11 @@ void message_set(const char *text);
             return try_status_;                                                                    \
     } while (0)
 
+/* A pointer that callers of a public function have to give; the message names the function. */
+#define GIVEN(pointer)                                                                             \
+    do {                                                                                           \
+        if (!(pointer))                                                                            \
+            return fail(GRAPHI_INVALID, __func__, "found NULL as '%s', expected one", #pointer);   \
+    } while (0)
+
 #endif

@@ -94,7 +94,7 @@ static graphi_status feed_file(const struct job *job, const char *word, struct r
     graphi_status status = graphi_array_load(equals + 1, port.dtype, port.rank, port.dims, data);
     if (status == GRAPHI_OK) {
         note_bytes(job, &port, equals + 1, data, result);
-        status = graphi_run_set(job->run, name, data, port.bytes);
+        status = graphi_run_set(job->run, name, port.dtype, data, port.bytes);
     }
     free(data);
     return status == GRAPHI_OK ? status : report_failure(status);
@@ -160,7 +160,7 @@ static graphi_status write_output(const struct job *job, const graphi_port *port
     void *data = array_of(port);
     if (!data)
         return GRAPHI_MEMORY;
-    graphi_status status = graphi_run_get(job->run, port->name, data, port->bytes);
+    graphi_status status = graphi_run_get(job->run, port->name, port->dtype, data, port->bytes);
     if (status == GRAPHI_OK)
         status = graphi_array_save(path, port->dtype, port->rank, port->dims, data);
     free(data);

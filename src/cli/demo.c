@@ -43,7 +43,7 @@ static graphi_status make_engine(const struct trainer *t, struct engine *engine)
     if ((status = graphi_plan_with(t->job.plan, &change, &engine->plan)) != GRAPHI_OK ||
         (status = graphi_run_create(engine->plan, t->job.state, &engine->run)) != GRAPHI_OK ||
         (status = batch_set(&t->batch, &t->job.info, engine->run)) != GRAPHI_OK ||
-        (status = graphi_run_set(engine->run, "learning_rate", &rate, sizeof rate)) != GRAPHI_OK)
+        (status = graphi_run_set(engine->run, "learning_rate", GRAPHI_F32, &rate, sizeof rate)) != GRAPHI_OK)
         return report_failure(status);
     return GRAPHI_OK;
 }

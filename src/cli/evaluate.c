@@ -49,9 +49,10 @@ graphi_status batch_open(const graphi_model_info *s, struct batch *batch)
 graphi_status batch_set(const struct batch *batch, const graphi_model_info *info, graphi_run *run)
 {
     const bool images = info->feed == GRAPHI_MODEL_IMAGES;
-    graphi_status status = graphi_run_set(run, images ? "images" : "tokens", batch->inputs, batch->input_bytes);
+    graphi_status status = graphi_run_set(run, images ? "images" : "tokens", images ? GRAPHI_F32 : GRAPHI_I32,
+                                          batch->inputs, batch->input_bytes);
     return status == GRAPHI_OK
-               ? graphi_run_set(run, images ? "labels" : "targets", batch->targets, batch->target_bytes)
+               ? graphi_run_set(run, images ? "labels" : "targets", GRAPHI_I32, batch->targets, batch->target_bytes)
                : status;
 }
 
@@ -131,13 +132,14 @@ static graphi_status score_batch(struct evaluator *e, int64_t *rows, struct scor
         (status = graphi_run_execute(e->job.run)) != GRAPHI_OK)
         return status;
     job_clock(&e->job);
-    if (e->logits && (status = graphi_run_get(e->job.run, "logits", e->logits, logits_bytes(s))) != GRAPHI_OK)
+    if (e->logits &&
+        (status = graphi_run_get(e->job.run, "logits", GRAPHI_F32, e->logits, logits_bytes(s))) != GRAPHI_OK)
         return status;
     if (has_images(e)) {
         score_images(e, *rows, score);
         return GRAPHI_OK;
     }
-    status = graphi_run_get(e->job.run, "loss", &loss, sizeof loss);
+    status = graphi_run_get(e->job.run, "loss", GRAPHI_F32, &loss, sizeof loss);
     if (status == GRAPHI_OK)
         score->loss += (double)loss * (double)*rows;
     return status;

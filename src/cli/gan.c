@@ -131,8 +131,9 @@ static void fill_noise(const struct gan *gan, uint64_t step)
 static graphi_status feed(const struct gan *gan, graphi_run *run)
 {
     const size_t batch = (size_t)gan->job.info.batch;
-    graphi_status status = graphi_run_set(run, "z", gan->z, batch * Z * sizeof *gan->z);
-    return status == GRAPHI_OK ? graphi_run_set(run, "labels", gan->labels, batch * sizeof *gan->labels) : status;
+    graphi_status status = graphi_run_set(run, "z", GRAPHI_F32, gan->z, batch * Z * sizeof *gan->z);
+    return status == GRAPHI_OK ? graphi_run_set(run, "labels", GRAPHI_I32, gan->labels, batch * sizeof *gan->labels)
+                               : status;
 }
 
 static graphi_status update(const struct gan *gan, struct job *player, int times)
@@ -141,7 +142,7 @@ static graphi_status update(const struct gan *gan, struct job *player, int times
     const float rate = (float)graphi_schedule_rate(&gan->schedule, (int64_t)gan->step);
     graphi_status status = feed(gan, run);
     if (status == GRAPHI_OK)
-        status = graphi_run_set(run, "learning_rate", &rate, sizeof rate);
+        status = graphi_run_set(run, "learning_rate", GRAPHI_F32, &rate, sizeof rate);
     for (int i = 0; i < times && status == GRAPHI_OK; i++)
         status = graphi_run_execute(run);
     if (status == GRAPHI_OK)
@@ -160,12 +161,12 @@ static graphi_status one_step(struct gan *gan, struct losses *losses)
     int64_t rows;
     fill_noise(gan, gan->step + 1);
     if ((status = graphi_data_next(gan->data, gan->images, bytes, gan->labels, labels, &rows)) != GRAPHI_OK ||
-        (status = graphi_run_set(d, "images", gan->images, bytes)) != GRAPHI_OK ||
+        (status = graphi_run_set(d, "images", GRAPHI_F32, gan->images, bytes)) != GRAPHI_OK ||
         (status = update(gan, &gan->job, 1)) != GRAPHI_OK ||
         (status = update(gan, &gan->generator, GAN_GENERATOR_RUNS)) != GRAPHI_OK ||
-        (status = graphi_run_get(d, "loss/real", &real, sizeof real)) != GRAPHI_OK ||
-        (status = graphi_run_get(d, "loss/fake", &fake, sizeof fake)) != GRAPHI_OK ||
-        (status = graphi_run_get(g, "loss", &generator, sizeof generator)) != GRAPHI_OK)
+        (status = graphi_run_get(d, "loss/real", GRAPHI_F32, &real, sizeof real)) != GRAPHI_OK ||
+        (status = graphi_run_get(d, "loss/fake", GRAPHI_F32, &fake, sizeof fake)) != GRAPHI_OK ||
+        (status = graphi_run_get(g, "loss", GRAPHI_F32, &generator, sizeof generator)) != GRAPHI_OK)
         return report_failure(status);
     *losses = (struct losses){(double)real, (double)fake, (double)generator};
     gan->step = gan_steps(gan->job.name, graphi_state_step(gan->job.state));
@@ -190,7 +191,7 @@ static graphi_status write_samples(struct gan *gan)
     fill_noise(gan, 0);
     if ((status = feed(gan, gan->sampler.run)) != GRAPHI_OK ||
         (status = graphi_run_execute(gan->sampler.run)) != GRAPHI_OK ||
-        (status = graphi_run_get(gan->sampler.run, "images", gan->images, bytes)) != GRAPHI_OK)
+        (status = graphi_run_get(gan->sampler.run, "images", GRAPHI_F32, gan->images, bytes)) != GRAPHI_OK)
         return report_failure(status);
     snprintf(path, sizeof path, "%s%ssamples-%06llu.png", gan->options->out ? gan->options->out : "",
              gan->options->out ? "/" : "", (unsigned long long)gan->step);

@@ -101,7 +101,7 @@ static graphi_status feed(struct trainer *t)
     graphi_run_set_first_sample(t->job.run,
                                 (uint64_t)((position.epoch * t->about.batches + position.index) * s->batch));
     if ((status = batch_next(&t->batch, s, t->data, t->job.run, &rows)) != GRAPHI_OK ||
-        (status = graphi_run_set(t->job.run, "learning_rate", &rate, sizeof rate)) != GRAPHI_OK)
+        (status = graphi_run_set(t->job.run, "learning_rate", GRAPHI_F32, &rate, sizeof rate)) != GRAPHI_OK)
         return report_failure(status);
     return GRAPHI_OK;
 }
@@ -154,7 +154,7 @@ static graphi_status one_step(struct trainer *t)
     if (status != GRAPHI_OK)
         return status;
     if ((status = graphi_run_execute(t->job.run)) != GRAPHI_OK ||
-        (status = graphi_run_get(t->job.run, "loss", &loss, sizeof loss)) != GRAPHI_OK)
+        (status = graphi_run_get(t->job.run, "loss", GRAPHI_F32, &loss, sizeof loss)) != GRAPHI_OK)
         return report_failure(status);
     if (!isfinite(loss))
         return report_error(GRAPHI_NONFINITE, "loss",

@@ -16,6 +16,7 @@
 
 graphi_status graphi_graph_create(graphi_graph **out)
 {
+    GIVEN(out);
     graphi_graph *graph = mem_zalloc(sizeof *graph);
     if (!graph)
         return fail_memory("graph", sizeof *graph);
@@ -393,6 +394,9 @@ graphi_status graphi_value_type(const graphi_graph *graph, graphi_value value, g
 {
     if (!graph)
         return fail(GRAPHI_INVALID, "value", "found no graph, expected one");
+    GIVEN(dtype);
+    GIVEN(rank);
+    GIVEN(dims);
     TRY(check_value(graph, "value", value));
     const struct value_type *type = &graph_value(graph, value)->type;
     *dtype = type->dtype;

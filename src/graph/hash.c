@@ -156,6 +156,8 @@ static void count_read(const graphi_graph *graph, graphi_graph_info *info)
 
 void graphi_graph_get_info(const graphi_graph *graph, graphi_graph_info *info)
 {
+    if (!info)
+        return;
     *info = (graphi_graph_info){0};
     if (!graph)
         return;

@@ -6,7 +6,7 @@
 
 bool graphi_graph_at(const graphi_graph *graph, graphi_port_kind kind, int i, graphi_port *out)
 {
-    if (!graph || i < 0 || (unsigned)kind > GRAPHI_PORT_PARAMETER)
+    if (!graph || !out || i < 0 || (unsigned)kind > GRAPHI_PORT_PARAMETER)
         return false;
     const bool fetched = kind == GRAPHI_PORT_OUTPUT;
     const id_list *sources = kind == GRAPHI_PORT_INPUT ? &graph->inputs : &graph->parameters;

@@ -199,6 +199,7 @@ graphi_status graphi_graph_print(const graphi_graph *graph, graphi_print_format 
 {
     if (!graph)
         return fail(GRAPHI_INVALID, "print", "found no graph, expected one");
+    GIVEN(out);
     struct text text = {0};
     text_add(&text, "%s", format == GRAPHI_PRINT_DOT ? "digraph graphi {\n  rankdir=TB;\n" : "");
     if (format == GRAPHI_PRINT_DOT) {

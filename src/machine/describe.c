@@ -267,6 +267,7 @@ static graphi_status limit(graphi_machine *machine, int cores)
 
 graphi_status graphi_machine_load(const char *path, int cores, graphi_machine **out)
 {
+    GIVEN(out);
     void *data;
     size_t size;
     TRY(file_read(path, 16 << 20, &data, &size));
@@ -329,6 +330,7 @@ static int append(const char *part, size_t size, void *text)
 
 graphi_status graphi_machine_save(const graphi_machine *machine, const char *path)
 {
+    GIVEN(machine);
     json_t *root = json_pack("{s:s}", "schema", schema), *siblings = json_array();
     int refused = 0;
     for (int i = 0; i < KEYS; i++)

@@ -39,6 +39,11 @@ uint64_t machine_hash(const graphi_machine *machine)
 
 void graphi_machine_get_info(const graphi_machine *machine, graphi_machine_info *info)
 {
+    if (!info)
+        return;
+    *info = (graphi_machine_info){0};
+    if (!machine)
+        return;
     *info = (graphi_machine_info){
         .cores = machine->cores,
         .siblings = machine->siblings,
@@ -118,6 +123,8 @@ static void print_rates(struct text *text, const graphi_machine *machine)
 
 graphi_status graphi_machine_print(const graphi_machine *machine, char **out)
 {
+    GIVEN(machine);
+    GIVEN(out);
     struct text text = {0};
     text_add(&text, "machine  %s%s\ncpu      %s, instruction set %s\n", machine->name,
              machine->captured ? "" : " (described: what runs on it is simulated)", machine->cpu, machine->isa);

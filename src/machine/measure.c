@@ -270,6 +270,7 @@ static graphi_status measure_all(struct measurement *m, struct talk *talk)
 
 graphi_status graphi_machine_measure(graphi_machine *machine, double seconds)
 {
+    GIVEN(machine);
     if (!machine->captured)
         return fail(GRAPHI_UNSUPPORTED, "machine", "found the described machine \"%s\", expected the one at hand",
                     machine->name);

@@ -236,6 +236,7 @@ bool usable_mask(struct cpu_mask *mask)
 
 graphi_status graphi_machine_create(int cores, graphi_machine **out)
 {
+    GIVEN(out);
     struct cpu_mask mask;
     if (!usable_mask(&mask))
         return fail(GRAPHI_UNSUPPORTED, "machine", "found no affinity mask, expected sched_getaffinity to work");

@@ -122,6 +122,7 @@ static int64_t either(int64_t wanted, int64_t otherwise)
 
 graphi_status graphi_model_get_info(const char *name, const graphi_model_options *options, graphi_model_info *info)
 {
+    GIVEN(info);
     static const graphi_model_options none;
     const struct model *model;
     options = options ? options : &none;
@@ -164,6 +165,7 @@ graphi_status graphi_model_get_info(const char *name, const graphi_model_options
 
 graphi_status graphi_model_create(const char *name, const graphi_model_options *options, graphi_graph **out)
 {
+    GIVEN(out);
     static const graphi_model_options none;
     const struct model *model;
     graphi_model_info info;

@@ -54,6 +54,29 @@ static graphi_status list(const char *where, const struct node *node, const char
     return GRAPHI_OK;
 }
 
+/* Arrays as other frameworks lay them out fit by their channels in other places, and are told so: a size of a window or
+ * a number of channels would say nothing to who has them. */
+static graphi_status check_layout(const char *where, const int64_t *x, const int64_t *w, int64_t groups)
+{
+    int64_t first, last;
+    if (groups < 1 || x[3] % groups || w[2] == x[3] / groups || __builtin_mul_overflow(w[1], groups, &first) ||
+        __builtin_mul_overflow(w[2], groups, &last))
+        return GRAPHI_OK;
+    if (x[1] == last || x[1] == first)
+        return fail(GRAPHI_INVALID, where,
+                    "found N,C,H,W [%lld,%lld,%lld,%lld] as input 0 (channels first), expected N,H,W,C "
+                    "[%lld,%lld,%lld,%lld]",
+                    (long long)x[0], (long long)x[1], (long long)x[2], (long long)x[3], (long long)x[0],
+                    (long long)x[2], (long long)x[3], (long long)x[1]);
+    if (x[3] == first)
+        return fail(GRAPHI_INVALID, where,
+                    "found K,C/groups,KH,KW [%lld,%lld,%lld,%lld] as input 1 (channels first), expected "
+                    "KH,KW,C/groups,K [%lld,%lld,%lld,%lld]",
+                    (long long)w[0], (long long)w[1], (long long)w[2], (long long)w[3], (long long)w[2],
+                    (long long)w[3], (long long)w[1], (long long)w[0]);
+    return GRAPHI_OK;
+}
+
 /* The convolution that takes x to y with w; dims of x (4) and w (4). */
 static graphi_status shape_of(const char *where, const struct node *node, const int64_t *x, const int64_t *w,
                               struct conv_shape *shape)
@@ -66,6 +89,7 @@ static graphi_status shape_of(const char *where, const struct node *node, const 
                                  .stride_h = strides[0], .stride_w = strides[1], .dilation_h = dilations[0],
                                  .dilation_w = dilations[1], .groups = attr_int(node, "groups"), .pad_top = pads[0],
                                  .pad_left = pads[1], .pad_bottom = pads[2], .pad_right = pads[3]};
+    TRY(check_layout(where, x, w, shape->groups));
     TRY(conv_shape_finish(shape, where));
     if (w[2] != shape->c / shape->groups)
         return fail(GRAPHI_INVALID, where, "found weights for %lld channels a group, expected %lld", (long long)w[2],

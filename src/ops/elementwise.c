@@ -11,12 +11,13 @@
 
 /* --- shapes --- */
 
+/* In the order of the call: a is what stands before b. */
 static graphi_status mismatch(const char *where, const struct value_type *a, const struct value_type *b)
 {
-    char found[96], other[96];
-    type_text(b, found, sizeof found);
-    type_text(a, other, sizeof other);
-    return fail(GRAPHI_INVALID, where, "found %s with %s, expected shapes that broadcast", found, other);
+    char first[96], second[96];
+    type_text(a, first, sizeof first);
+    type_text(b, second, sizeof second);
+    return fail(GRAPHI_INVALID, where, "found %s with %s, expected shapes that broadcast", first, second);
 }
 
 /* A size of 1 that is repeated; one that follows a symbol is not, be its bound 1. */

@@ -58,6 +58,8 @@ static const char switched[] = "all, none" PASS_LIST(X);
 
 bool graphi_pass_at(int index, graphi_pass *pass)
 {
+    if (!pass)
+        return false;
     static const int count = sizeof passes / sizeof *passes - 1;
     if (index < 0 || index >= count)
         return false;

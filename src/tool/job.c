@@ -128,7 +128,7 @@ static graphi_status feed_one(graphi_run *run, const graphi_port *port, const gr
         else if (port->dtype == GRAPHI_I32)
             ((int32_t *)data)[i] = (int32_t)(random % (uint64_t)(limit > 0 ? limit : 10));
     }
-    graphi_status status = graphi_run_set(run, port->name, data, port->bytes);
+    graphi_status status = graphi_run_set(run, port->name, port->dtype, data, port->bytes);
     free(data);
     return status == GRAPHI_OK ? status : report_failure(status);
 }

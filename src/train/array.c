@@ -63,6 +63,9 @@ static graphi_status convert(const char *path, const struct npy *array, graphi_d
 
 graphi_status graphi_array_load(const char *path, graphi_dtype dtype, int rank, const int64_t *dims, void *data)
 {
+    GIVEN(data);
+    if (rank > 0)
+        GIVEN(dims);
     struct npy array;
     TRY(npy_load(path, ARRAY_MOST, &array));
     graphi_status status = convert(path, &array, dtype, rank, dims, data);
@@ -87,6 +90,9 @@ static graphi_status check_shape(const char *path, graphi_dtype dtype, int rank,
 
 graphi_status graphi_array_save(const char *path, graphi_dtype dtype, int rank, const int64_t *dims, const void *data)
 {
+    GIVEN(data);
+    if (rank > 0)
+        GIVEN(dims);
     static const struct {
         graphi_dtype dtype;
         enum npy_type type;

@@ -21,6 +21,7 @@ enum { OWN_PAIRS = 3, MOST_PAIRS = 64 };
 graphi_status graphi_state_save(const graphi_state *state, const char *path, int count, const char *const *keys,
                                 const char *const *values)
 {
+    GIVEN(state);
     char step[24], seed[24];
     struct tensor_pair pairs[OWN_PAIRS + MOST_PAIRS] = {
         {"graphi.version", graphi_version()}, {"graphi.step", step}, {"graphi.seed", seed}};

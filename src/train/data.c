@@ -255,6 +255,7 @@ static graphi_status open_view(struct corpus *corpus, graphi_data_split split, i
 
 graphi_status graphi_data_open(const char *path, const graphi_data_options *options, graphi_data **out)
 {
+    GIVEN(out);
     struct corpus *corpus;
     TRY(corpus_open(path, options, &corpus));
     return open_view(corpus, corpus->options.split, corpus->options.batch, out);
@@ -262,6 +263,8 @@ graphi_status graphi_data_open(const char *path, const graphi_data_options *opti
 
 graphi_status graphi_data_open_split(const graphi_data *data, graphi_data_split split, int64_t batch, graphi_data **out)
 {
+    GIVEN(data);
+    GIVEN(out);
     if ((unsigned)split > GRAPHI_TEST || batch < 0 || batch > 1 << 20)
         return fail(GRAPHI_INVALID, "data split",
                     "found split %d and batch %lld, expected one of graphi_data_split and 0 to %d", (int)split,
@@ -369,6 +372,7 @@ static graphi_status check_room(const graphi_data *d, const char *what, size_t b
 graphi_status graphi_data_next(graphi_data *data, void *inputs, size_t input_bytes, int32_t *targets,
                                size_t target_bytes, int64_t *rows)
 {
+    GIVEN(data);
     const graphi_data_info *info = &data->info;
     int64_t sample = is_text(data) ? info->steps : info->height * info->width * info->channels;
     TRY(check_room(data, "inputs", input_bytes, info->batch * sample));
@@ -382,12 +386,22 @@ graphi_status graphi_data_next(graphi_data *data, void *inputs, size_t input_byt
     return GRAPHI_OK;
 }
 
-void graphi_data_get_info(const graphi_data *data, graphi_data_info *info) { *info = data->info; }
+void graphi_data_get_info(const graphi_data *data, graphi_data_info *info)
+{
+    if (info)
+        *info = data ? data->info : (graphi_data_info){0};
+}
 
-graphi_data_position graphi_data_get_position(const graphi_data *data) { return data->position; }
+graphi_data_position graphi_data_get_position(const graphi_data *data)
+{
+    if (!data)
+        return (graphi_data_position){0};
+    return data->position;
+}
 
 graphi_status graphi_data_set_position(graphi_data *data, graphi_data_position position)
 {
+    GIVEN(data);
     if (position.epoch < 0 || position.epoch == INT64_MAX || position.index < 0 || position.index >= data->info.batches)
         return fail(GRAPHI_INVALID, data->corpus->source.path,
                     "found position epoch %lld, batch %lld, expected epochs from 0 and "
@@ -399,6 +413,8 @@ graphi_status graphi_data_set_position(graphi_data *data, graphi_data_position p
 
 const char *graphi_data_word(const graphi_data *data, int64_t id, size_t *length)
 {
+    if (!data)
+        return NULL;
     const struct vocabulary *v = &data->corpus->vocabulary;
     if (id < 0 || (uint64_t)id >= v->count)
         return NULL;

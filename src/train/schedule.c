@@ -75,6 +75,8 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 double graphi_schedule_rate(const graphi_schedule *schedule, int64_t step)
 {
+    if (!schedule)
+        return 0;
     if (step < 0)
         step = 0;
     unsigned kind = (unsigned)schedule->kind < KINDS ? (unsigned)schedule->kind : GRAPHI_SCHEDULE_CONSTANT;
@@ -241,6 +243,7 @@ static graphi_status resolve(const struct parser *p, int64_t steps_per_epoch, gr
 
 graphi_status graphi_schedule_parse(const char *text, double base, int64_t steps_per_epoch, graphi_schedule *out)
 {
+    GIVEN(text);
     char copy[1024];
     text = text ? text : "";
     if (!isfinite(base) || base < 0)

@@ -65,12 +65,12 @@ int main(void)
     check(graphi_plan_create(graph, machine, NULL, &plan));
     check(graphi_state_create(graph, 1, &state));
     check(graphi_run_create(plan, state, &run));
-    check(graphi_run_set(run, "x", x, sizeof x));
-    check(graphi_run_set(run, "y", y, sizeof y));
-    check(graphi_run_set(run, "rate", &rate, sizeof rate));
+    check(graphi_run_set(run, "x", GRAPHI_F32, x, sizeof x));
+    check(graphi_run_set(run, "y", GRAPHI_I32, y, sizeof y));
+    check(graphi_run_set(run, "rate", GRAPHI_F32, &rate, sizeof rate));
     for (int step = 0; step < 200; step++) {
         check(graphi_run_execute(run));
-        check(graphi_run_get(run, "loss", &loss, sizeof loss));
+        check(graphi_run_get(run, "loss", GRAPHI_F32, &loss, sizeof loss));
         first = step == 0 ? loss : first;
     }
     printf("graphi %s: loss %.4f, then %.4f\n", graphi_version(), (double)first, (double)loss);

@@ -78,7 +78,8 @@ static void feed(graphi_graph *graph, graphi_run *run, int inputs)
         snprintf(name, sizeof name, "x%d", i);
         graphi_value v = graphi_find(graph, name);
         const struct value *value = v >= 0 ? graph_value(graph, v) : NULL;
-        if (value && value->kind == VALUE_INPUT && graphi_run_set(run, name, zeros, (size_t)type_bytes(&value->type)))
+        if (value && value->kind == VALUE_INPUT &&
+            graphi_run_set(run, name, value->type.dtype, zeros, (size_t)type_bytes(&value->type)))
             abort();
     }
 }

@@ -64,6 +64,8 @@ static graphi_status make(const graphi_plan *plan, const graphi_plan_change *cha
 
 graphi_status graphi_plan_with(const graphi_plan *plan, const graphi_plan_change *change, graphi_plan **out)
 {
+    GIVEN(plan);
+    GIVEN(out);
     static const graphi_plan_change nothing;
     const size_t classes = (size_t)plan->compiled->curves + 1;
     struct changed c = {0};

@@ -69,6 +69,8 @@ static graphi_status prepare(graphi_simulator *s, const graphi_plan *plan, const
 
 graphi_status graphi_simulator_create(const graphi_plan *plan, const graphi_machine *machine, graphi_simulator **out)
 {
+    GIVEN(plan);
+    GIVEN(out);
     machine = machine ? machine : plan->machine;
     if (machine->cores > UINT16_MAX)
         return fail(GRAPHI_UNSUPPORTED, "simulator", "found %d cores, expected at most %d", machine->cores, UINT16_MAX);
@@ -86,6 +88,10 @@ graphi_status graphi_simulator_create(const graphi_plan *plan, const graphi_mach
 graphi_status graphi_simulator_run(graphi_simulator *s, const int *width, const double *priority_ms, int rules,
                                    double *makespan_ms)
 {
+    GIVEN(s);
+    GIVEN(width);
+    GIVEN(priority_ms);
+    GIVEN(makespan_ms);
     const struct tasks *t = &s->plan->tasks;
     struct simulation simulation;
     for (int32_t c = 0; c < t->curves_count; c++)

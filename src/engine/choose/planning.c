@@ -101,6 +101,9 @@ graphi_status plan_compile(const graphi_graph *graph, const graphi_machine *mach
 graphi_status graphi_plan_create(const graphi_graph *graph, const graphi_machine *machine,
                                  const graphi_plan_options *options, graphi_plan **out)
 {
+    GIVEN(graph);
+    GIVEN(machine);
+    GIVEN(out);
     return plan_compile(graph, machine, options, 0, out);
 }
 

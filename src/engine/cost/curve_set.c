@@ -152,6 +152,7 @@ static graphi_status merge(const graphi_curves *curves)
 
 graphi_status graphi_curves_save(graphi_curves *curves)
 {
+    GIVEN(curves);
     bool any = false;
     struct file_lock lock;
     for (size_t i = 0; i < curves->entries.count; i++)
@@ -168,6 +169,8 @@ graphi_status graphi_curves_save(graphi_curves *curves)
 
 graphi_status graphi_curves_open(const graphi_machine *machine, const char *path, graphi_curves **out)
 {
+    GIVEN(machine);
+    GIVEN(out);
     size_t size = path ? strlen(path) + 1 : 0;
     graphi_curves *curves = mem_zalloc(sizeof *curves);
     char *copy = path ? mem_alloc(size) : NULL;
@@ -203,6 +206,8 @@ static graphi_status open_or_empty(const graphi_machine *machine, const char *pa
 
 graphi_status graphi_curves_renew(const graphi_machine *machine, const char *path, graphi_curves **out)
 {
+    GIVEN(machine);
+    GIVEN(out);
     struct file_lock lock;
     TRY(file_lock(path, &lock));
     graphi_status status = open_or_empty(machine, path, out);
@@ -279,6 +284,9 @@ static bool climbed(const graphi_climb *samples, struct climb *climb)
 graphi_status graphi_curves_add(graphi_curves *curves, uint64_t class_key, const char *model,
                                 const graphi_climb *samples)
 {
+    GIVEN(curves);
+    GIVEN(model);
+    GIVEN(samples);
     struct entry entry = {.key = class_key, .added = true};
     struct climb climb = {0};
     bool printable = *model;

@@ -365,6 +365,7 @@ static graphi_status execute(graphi_run *run)
 
 graphi_status graphi_run_execute(graphi_run *run)
 {
+    GIVEN(run);
     struct float_mode mode = float_mode_enter(); /* the workers' */
     graphi_status status = execute(run);
     float_mode_leave(mode);
@@ -388,6 +389,7 @@ static graphi_status begin_trace(graphi_run *run)
 
 graphi_status graphi_run_trace(graphi_run *run, bool on)
 {
+    GIVEN(run);
     if (on)
         TRY(begin_trace(run));
     run->tracing = on;

@@ -226,11 +226,17 @@ static graphi_status run_new(const graphi_plan *plan, graphi_state *state, graph
 
 graphi_status graphi_run_create(const graphi_plan *plan, graphi_state *state, graphi_run **out)
 {
+    GIVEN(plan);
+    GIVEN(state);
+    GIVEN(out);
     return run_new(plan, state, NULL, out);
 }
 
 graphi_status graphi_run_beside(graphi_run *run, const graphi_plan *plan, graphi_run **out)
 {
+    GIVEN(run);
+    GIVEN(plan);
+    GIVEN(out);
     if (plan->compiled != run->plan->compiled)
         return fail(GRAPHI_INVALID, "run",
                     "found a plan of other compiled operations, expected one that graphi_plan_with or "
@@ -296,36 +302,57 @@ static size_t bytes_at(const graphi_run *run, const struct value_type *type, con
 
 size_t run_actual(const graphi_run *run, const struct value_type *type) { return bytes_at(run, type, run->symbol); }
 
-static graphi_status fail_port(const char *where, const char *what, const struct plan_port *port, size_t count)
+/* Where a message is about: formatted only when something is wrong. */
+struct where {
+    char text[200];
+};
+
+static struct where at_port(const char *what, const char *name)
+{
+    struct where where;
+    snprintf(where.text, sizeof where.text, "%s '%s'", what, name);
+    return where;
+}
+
+static graphi_status fail_port(const char *what, const char *name, const struct plan_port *port, size_t count)
 {
     struct expected_names names = {0};
     for (size_t i = 0; i < count; i++)
         expect_name(&names, port[i].name);
-    return fail(GRAPHI_INVALID, where, "found no such %s, expected %s", what, expected_text(&names));
+    return fail(GRAPHI_INVALID, at_port(what, name).text, "found no such %s, expected %s", what, expected_text(&names));
 }
 
 /* What the caller gives, or gives room for. */
-static graphi_status check_bytes(const char *where, const void *data, size_t bytes, size_t expected)
+struct given {
+    graphi_dtype dtype;
+    const void *data;
+    size_t bytes;
+};
+
+static graphi_status check_given(const char *what, const char *name, struct given given, graphi_dtype dtype,
+                                 size_t expected)
 {
-    if (bytes && !data)
-        return fail(GRAPHI_INVALID, where, "found NULL as data, expected %zu bytes", expected);
-    if (bytes != expected)
-        return fail(GRAPHI_INVALID, where, "found %zu bytes, expected %zu", bytes, expected);
+    if (given.dtype != dtype)
+        return fail(GRAPHI_INVALID, at_port(what, name).text, "found %s, expected %s", graphi_dtype_name(given.dtype),
+                    graphi_dtype_name(dtype));
+    if (given.bytes && !given.data)
+        return fail(GRAPHI_INVALID, at_port(what, name).text, "found NULL as data, expected %zu bytes", expected);
+    if (given.bytes != expected)
+        return fail(GRAPHI_INVALID, at_port(what, name).text, "found %zu bytes, expected %zu", given.bytes, expected);
     return GRAPHI_OK;
 }
 
-graphi_status graphi_run_set(graphi_run *run, const char *input, const void *data, size_t bytes)
+graphi_status graphi_run_set(graphi_run *run, const char *input, graphi_dtype dtype, const void *data, size_t bytes)
 {
+    GIVEN(run);
     const struct compiled *c = run->plan->compiled;
-    char where[200];
     input = input ? input : "";
-    snprintf(where, sizeof where, "input '%s'", input);
     int32_t i = plan_input(c, input);
     if (i < 0)
-        return fail_port(where, "input", c->inputs.data, c->inputs.count);
+        return fail_port("input", input, c->inputs.data, c->inputs.count);
     int32_t value = c->inputs.data[i].value;
-    size_t expected = run_actual(run, &graph_value(c->graph, value)->type);
-    TRY(check_bytes(where, data, bytes, expected));
+    const struct value_type *type = &graph_value(c->graph, value)->type;
+    TRY(check_given("input", input, (struct given){dtype, data, bytes}, type->dtype, run_actual(run, type)));
     memcpy(run_address(run, c->place[value].buffer, 0), data, bytes);
     run->fed[i] = bytes;
     return GRAPHI_OK;
@@ -333,6 +360,7 @@ graphi_status graphi_run_set(graphi_run *run, const char *input, const void *dat
 
 graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t value)
 {
+    GIVEN(run);
     const struct compiled *c = run->plan->compiled;
     char where[200];
     symbol = symbol ? symbol : "";
@@ -358,26 +386,35 @@ graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t
     return fail(GRAPHI_INVALID, where, "found no such symbol, expected %s", expected_text(&names));
 }
 
-void graphi_run_set_first_sample(graphi_run *run, uint64_t index) { run->first_sample = index; }
-
-graphi_status graphi_run_get(const graphi_run *run, const char *output, void *data, size_t bytes)
+void graphi_run_set_first_sample(graphi_run *run, uint64_t index)
 {
+    if (run)
+        run->first_sample = index;
+}
+
+graphi_status graphi_run_get(const graphi_run *run, const char *output, graphi_dtype dtype, void *data, size_t bytes)
+{
+    GIVEN(run);
     const struct compiled *c = run->plan->compiled;
-    char where[200];
     output = output ? output : "";
-    snprintf(where, sizeof where, "output '%s'", output);
     if (!run->executed)
-        return fail(GRAPHI_INVALID, where, "found no execution yet, expected one");
+        return fail(GRAPHI_INVALID, at_port("output", output).text, "found no execution yet, expected one");
     if ((run->host ? run->host : run)->spoilt)
-        return fail(GRAPHI_INVALID, where, "found that the last execution failed, expected results");
+        return fail(GRAPHI_INVALID, at_port("output", output).text,
+                    "found that the last execution failed, expected results");
     int32_t i = plan_output(c, output);
     if (i < 0)
-        return fail_port(where, "output", c->outputs.data, c->outputs.count);
+        return fail_port("output", output, c->outputs.data, c->outputs.count);
     const struct place *place = &c->place[c->outputs.data[i].value];
-    size_t expected = bytes_at(run, &graph_value(c->graph, c->outputs.data[i].value)->type, run->executed_symbol);
-    TRY(check_bytes(where, data, bytes, expected));
+    const struct value_type *type = &graph_value(c->graph, c->outputs.data[i].value)->type;
+    TRY(check_given("output", output, (struct given){dtype, data, bytes}, type->dtype,
+                    bytes_at(run, type, run->executed_symbol)));
     memcpy(data, run_address(run, place->buffer, place->offset), bytes);
     return GRAPHI_OK;
 }
 
-void graphi_run_get_info(const graphi_run *run, graphi_run_info *info) { *info = run->info; }
+void graphi_run_get_info(const graphi_run *run, graphi_run_info *info)
+{
+    if (info)
+        *info = run ? run->info : (graphi_run_info){0};
+}

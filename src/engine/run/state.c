@@ -163,6 +163,8 @@ static graphi_status add_parameters(graphi_state *state, const graphi_graph *gra
 
 graphi_status graphi_state_extend(graphi_state *state, const graphi_graph *graph)
 {
+    GIVEN(state);
+    GIVEN(graph);
     size_t bytes = 0, fresh = 0;
     TRY(graphi_graph_status(graph));
     for (size_t i = 0; i < graph->values.count; i++) {
@@ -180,6 +182,8 @@ graphi_status graphi_state_extend(graphi_state *state, const graphi_graph *graph
 
 graphi_status graphi_state_create(const graphi_graph *graph, uint64_t seed, graphi_state **out)
 {
+    GIVEN(graph);
+    GIVEN(out);
     graphi_state *state = mem_zalloc(sizeof *state);
     if (!state)
         return fail_memory("state", sizeof *state);
@@ -313,6 +317,7 @@ static graphi_status find_parameter(const graphi_state *state, const char *name,
 
 graphi_status graphi_state_get(const graphi_state *state, const char *name, void *data, size_t bytes)
 {
+    GIVEN(state);
     struct parameter *parameter;
     TRY(find_parameter(state, name, data, bytes, &parameter));
     state_hold(state, parameter);
@@ -323,6 +328,7 @@ graphi_status graphi_state_get(const graphi_state *state, const char *name, void
 
 graphi_status graphi_state_set(graphi_state *state, const char *name, const void *data, size_t bytes)
 {
+    GIVEN(state);
     struct parameter *parameter;
     TRY(find_parameter(state, name, data, bytes, &parameter));
     state_lock(state);
@@ -337,6 +343,8 @@ graphi_status graphi_state_set(graphi_state *state, const char *name, const void
 
 bool graphi_state_at(const graphi_state *state, int i, const char **name, graphi_dtype *dtype, int *rank, int64_t *dims)
 {
+    if (!state || !name || !dtype || !rank || !dims)
+        return false;
     if (i < 0 || (size_t)i >= state->parameters.count)
         return false;
     const struct parameter *parameter = state->parameters.data[i];
@@ -350,6 +358,11 @@ bool graphi_state_at(const graphi_state *state, int i, const char **name, graphi
 
 void graphi_state_sha256(const graphi_state *state, char hex[65])
 {
+    if (!hex)
+        return;
+    hex[0] = 0;
+    if (!state)
+        return;
     struct sha256_ctx hash;
     uint8_t digest[SHA256_DIGEST_SIZE];
     sha256_init(&hash);
@@ -365,9 +378,13 @@ void graphi_state_sha256(const graphi_state *state, char hex[65])
         snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 }
 
-uint64_t graphi_state_step(const graphi_state *state) { return state->step; }
+uint64_t graphi_state_step(const graphi_state *state) { return state ? state->step : 0; }
 
-void graphi_state_set_step(graphi_state *state, uint64_t step) { state->step = step; }
+void graphi_state_set_step(graphi_state *state, uint64_t step)
+{
+    if (state)
+        state->step = step;
+}
 
 /* --- packed forms --- */
 

@@ -239,6 +239,8 @@ static graphi_status explain(const graphi_plan *plan, const graphi_plan *truth, 
 
 graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char **out)
 {
+    GIVEN(plan);
+    GIVEN(out);
     struct text text = {0};
     graphi_plan *observed = NULL;
     graphi_status status = GRAPHI_OK;
@@ -270,6 +272,8 @@ static graphi_status explain_learned(const graphi_run *run, const struct policy 
 
 graphi_status graphi_run_explain(const graphi_run *run, char **out)
 {
+    GIVEN(run);
+    GIVEN(out);
     struct text text = {0};
     graphi_status status = GRAPHI_OK;
     const struct policy *policy = policy_of(&run->plan->setting);

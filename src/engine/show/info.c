@@ -42,6 +42,11 @@ static uint64_t hash_allotment(uint64_t hash, const graphi_plan *plan)
 
 void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info)
 {
+    if (!info)
+        return;
+    *info = (graphi_plan_info){0};
+    if (!plan)
+        return;
     const struct compiled *c = plan->compiled;
     *info = (graphi_plan_info){
         .setting = plan->setting,
@@ -83,6 +88,8 @@ static double ratio_of(const struct tried *a, const struct tried *b)
 
 bool graphi_plan_trial_at(const graphi_plan *plan, int i, graphi_trial *out)
 {
+    if (!plan || !out)
+        return false;
     if (i < 0 || (size_t)i >= plan->tried.count)
         return false;
     const struct tried *t = &plan->tried.data[i];

@@ -70,6 +70,8 @@ static graphi_status simulate_once(const graphi_plan *plan, const graphi_plan *t
 graphi_status graphi_plan_simulate(const graphi_plan *plan, const graphi_simulate_options *options,
                                    graphi_simulation *out)
 {
+    GIVEN(plan);
+    GIVEN(out);
     static const graphi_simulate_options defaults;
     graphi_plan *changed = NULL;
     options = options ? options : &defaults;

@@ -84,6 +84,7 @@ static void add_curves(struct text *text, const char *key, const struct compiled
 
 graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
 {
+    GIVEN(plan);
     const struct compiled *c = plan->compiled;
     struct text text = {0};
     text_add(&text, "{\n  \"schema\": \"%s\",\n  \"version\": \"%s\",\n", schema, graphi_version());
@@ -307,6 +308,9 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
 graphi_status graphi_plan_load(const graphi_graph *graph, const graphi_machine *machine,
                                const graphi_plan_options *options, const char *path, graphi_plan **out)
 {
+    GIVEN(graph);
+    GIVEN(machine);
+    GIVEN(out);
     struct json_file file;
     graphi_plan *fresh;
     uint32_t rounding = 0;

@@ -218,6 +218,8 @@ static graphi_status timeline_of(const graphi_run *run, struct timeline *timelin
 
 graphi_status graphi_run_trace_summary(const graphi_run *run, graphi_trace_summary *summary)
 {
+    GIVEN(run);
+    GIVEN(summary);
     struct timeline timeline;
     struct timeline_totals totals;
     TRY(timeline_of(run, &timeline));
@@ -238,6 +240,8 @@ graphi_status graphi_run_trace_summary(const graphi_run *run, graphi_trace_summa
 
 graphi_status graphi_run_trace_operation(const graphi_run *run, int64_t index, graphi_trace_operation *operation)
 {
+    GIVEN(run);
+    GIVEN(operation);
     TRY(check_traced(run));
     const struct compiled *c = run->plan->compiled;
     if (index < 0 || index >= c->tasks)
@@ -263,6 +267,7 @@ graphi_status graphi_run_trace_operation(const graphi_run *run, int64_t index, g
 
 graphi_status graphi_run_write_timeline(const graphi_run *run, const char *prefix)
 {
+    GIVEN(run);
     struct timeline timeline;
     TRY(timeline_of(run, &timeline));
     graphi_status status = trace_write(&timeline, prefix);

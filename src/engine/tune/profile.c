@@ -61,6 +61,8 @@ static void best_of(const struct cost_curve *curve, graphi_class *out)
 
 bool graphi_plan_class_at(const graphi_plan *plan, int i, graphi_class *out)
 {
+    if (!plan || !out)
+        return false;
     const struct compiled *c = plan->compiled;
     if (i < 0 || i >= c->curves)
         return false;
@@ -86,6 +88,8 @@ bool graphi_plan_class_at(const graphi_plan *plan, int i, graphi_class *out)
 double graphi_plan_class_ns(const graphi_plan *plan, int i, const graphi_machine *machine, int width, bool spread,
                             bool *extrapolated)
 {
+    if (!plan)
+        return -1;
     const struct compiled *c = plan->compiled;
     if (i < 0 || i >= c->curves || width < 1)
         return -1;
@@ -118,6 +122,8 @@ static void best_sample(const struct climb *climb, graphi_climb *out)
 void graphi_climb_search(int cores, int tiles, int interval, bool exhaustive,
                          double (*measure)(void *context, int width, bool spread), void *context, graphi_climb *out)
 {
+    if (!out || !measure)
+        return;
     struct climb_limits limits = climb_limits(cores, tiles, interval, exhaustive);
     struct climb climb = {0};
     *out = (graphi_climb){.interval = limits.interval};
@@ -266,6 +272,9 @@ static graphi_status measured_curves(graphi_run *run, const graphi_profile_optio
 graphi_status graphi_plan_profile(const graphi_plan *plan, graphi_state *state, const graphi_profile_options *options,
                                   graphi_plan **out)
 {
+    GIVEN(plan);
+    GIVEN(state);
+    GIVEN(out);
     static const graphi_profile_options defaults;
     struct trial trial;
     struct cost_curve *curves = NULL;
@@ -310,6 +319,9 @@ static graphi_status count_all(graphi_run *run, const struct counters *counters,
 
 graphi_status graphi_plan_count(const graphi_plan *plan, graphi_state *state, int classes, double *counts)
 {
+    GIVEN(plan);
+    GIVEN(state);
+    GIVEN(counts);
     struct counters counters;
     struct trial trial;
     if (!plan->machine->captured)

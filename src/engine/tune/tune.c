@@ -286,6 +286,9 @@ static void tuner_close(struct tuner *t)
 graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, const graphi_tune_options *options,
                                graphi_plan **out)
 {
+    GIVEN(plan);
+    GIVEN(state);
+    GIVEN(out);
     static const graphi_tune_options defaults;
     options = options ? options : &defaults;
     graphi_setting open = {0};

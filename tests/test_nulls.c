@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every exported function called with NULL for each of its pointers: a status says so, and nothing crashes. Functions
+ * that tell things give nothing, those that destroy do nothing. tests/test_structure.py checks that none is missing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+
+/* The call is refused, and the message says that NULL was found, or what a name, path or set of NULL stands for. */
+#define refused(call)                                                                                                  \
+    do {                                                                                                               \
+        if ((call) != GRAPHI_INVALID)                                                                                  \
+            fail_msg("%s: not INVALID", #call);                                                                        \
+        if (!strstr(graphi_message(), "found") || !strstr(graphi_message(), "expected"))                               \
+            fail_msg("%s: %s", #call, graphi_message());                                                               \
+    } while (0)
+
+/* What there is when all is well: so that the first NULL of a call is the only one. */
+static struct {
+    graphi_graph *graph;
+    graphi_plan *plan;
+    graphi_state *state;
+    graphi_run *run;
+} all;
+
+static int open_all(void **state)
+{
+    check_ok(graphi_machine_create(0, &machine));
+    check_ok(graphi_graph_create(&all.graph));
+    graphi_value x = graphi_input(all.graph, "x", GRAPHI_F32, 1, (int64_t[]){4});
+    graphi_output(all.graph, "y", graphi_tanh(all.graph, x));
+    check_ok(graphi_plan_create(all.graph, machine, NULL, &all.plan));
+    check_ok(graphi_state_create(all.graph, 1, &all.state));
+    check_ok(graphi_run_create(all.plan, all.state, &all.run));
+    return 0;
+}
+
+static int close_all(void **state)
+{
+    graphi_run_destroy(all.run);
+    graphi_state_destroy(all.state);
+    graphi_plan_destroy(all.plan);
+    graphi_graph_destroy(all.graph);
+    graphi_machine_destroy(machine);
+    return 0;
+}
+
+static void arrays_and_data(void **state)
+{
+    float number;
+    const int64_t one = 1;
+    graphi_data *data = NULL;
+    refused(graphi_array_load(NULL, GRAPHI_F32, 1, &one, &number));
+    refused(graphi_array_load("none.npy", GRAPHI_F32, 1, NULL, &number));
+    refused(graphi_array_load("none.npy", GRAPHI_F32, 1, &one, NULL));
+    refused(graphi_array_save(NULL, GRAPHI_F32, 1, &one, &number));
+    refused(graphi_array_save("none.npy", GRAPHI_F32, 1, NULL, &number));
+    refused(graphi_array_save("none.npy", GRAPHI_F32, 1, &one, NULL));
+    refused(graphi_data_open(NULL, NULL, &data));
+    refused(graphi_data_open("none", NULL, NULL));
+    refused(graphi_data_open_split(NULL, GRAPHI_TRAIN, 1, &data));
+    refused(graphi_data_next(NULL, NULL, 0, NULL, 0, NULL));
+    refused(graphi_data_set_position(NULL, (graphi_data_position){0}));
+    graphi_data_info info;
+    memset(&info, 1, sizeof info);
+    graphi_data_get_info(NULL, &info);
+    assert_int_equal(info.samples, 0);
+    assert_int_equal(graphi_data_get_position(NULL).index, 0);
+    assert_null(graphi_data_word(NULL, 0, NULL));
+    graphi_data_close(NULL);
+    graphi_schedule schedule;
+    refused(graphi_schedule_parse(NULL, 1, 1, &schedule));
+    assert_true(graphi_schedule_rate(NULL, 0) == 0);
+}
+
+static void graphs(void **state)
+{
+    char *text = NULL;
+    graphi_graph *graph = all.graph;
+    graphi_port port;
+    const graphi_value x = graphi_find(graph, "x");
+    refused(graphi_graph_create(NULL));
+    refused(graphi_graph_status(NULL));
+    refused(graphi_graph_print(NULL, GRAPHI_PRINT_TEXT, &text));
+    refused(graphi_graph_print(graph, GRAPHI_PRINT_TEXT, NULL));
+    refused(graphi_value_type(NULL, 0, NULL, NULL, NULL));
+    refused(graphi_value_type(graph, x, NULL, NULL, NULL));
+    refused(graphi_gradients(NULL, 0, 0, NULL, NULL));
+    refused(graphi_minimize(NULL, 0, NULL));
+    assert_false(graphi_graph_at(NULL, GRAPHI_PORT_INPUT, 0, &port));
+    assert_false(graphi_graph_at(graph, GRAPHI_PORT_INPUT, 0, NULL));
+    assert_int_equal(graphi_symbol(NULL, "n", 4), GRAPHI_NONE);
+    assert_int_equal(graphi_input(NULL, "x", GRAPHI_F32, 0, NULL), GRAPHI_NONE);
+    assert_int_equal(graphi_parameter(NULL, "w", GRAPHI_F32, 0, NULL, NULL), GRAPHI_NONE);
+    assert_int_equal(graphi_constant(NULL, GRAPHI_F32, 0, NULL, &(float){1}), GRAPHI_NONE);
+    assert_int_equal(graphi_op(NULL, "tanh", 0, NULL, 0, NULL), GRAPHI_NONE);
+    assert_int_equal(graphi_region(NULL, NULL, 0, NULL), GRAPHI_NONE);
+    assert_int_equal(graphi_assign(NULL, 0, 0), GRAPHI_NONE);
+    assert_int_equal(graphi_find(NULL, "x"), GRAPHI_NONE);
+    assert_int_equal(graphi_find(graph, NULL), GRAPHI_NONE);
+    graphi_scope(NULL, "layer");
+    graphi_output(NULL, "y", 0);
+    graphi_freeze(NULL, 0);
+    graphi_graph_info info;
+    graphi_graph_get_info(NULL, &info);
+    assert_int_equal(info.nodes, 0);
+    graphi_graph_get_info(graph, NULL);
+    graphi_graph_destroy(NULL);
+    check_ok(graphi_graph_status(graph));
+}
+
+/* Names, arrays and optimizers of NULL make the graph's first mistake, each in one of its own. */
+static void mistakes(void **state)
+{
+    for (int i = 0; i < 9; i++) {
+        graphi_graph *graph;
+        check_ok(graphi_graph_create(&graph));
+        graphi_value x = graphi_input(graph, "x", GRAPHI_F32, 0, NULL);
+        switch (i) {
+        case 0: graphi_input(graph, NULL, GRAPHI_F32, 0, NULL); break;
+        case 1: graphi_input(graph, "a", GRAPHI_F32, 1, NULL); break;
+        case 2: graphi_parameter(graph, NULL, GRAPHI_F32, 0, NULL, NULL); break;
+        case 3: graphi_constant(graph, GRAPHI_F32, 0, NULL, NULL); break;
+        case 4: graphi_op(graph, NULL, 0, NULL, 0, NULL); break;
+        case 5: graphi_op(graph, "tanh", 1, NULL, 0, NULL); break;
+        case 6: graphi_output(graph, NULL, x); break;
+        case 7: graphi_minimize(graph, x, NULL); break;
+        case 8: graphi_region(graph, NULL, 0, NULL); break;
+        }
+        refused(graphi_graph_status(graph));
+        graphi_graph_destroy(graph);
+    }
+}
+
+static void machines_and_models(void **state)
+{
+    graphi_machine *other = NULL;
+    graphi_graph *graph = NULL;
+    char *text = NULL;
+    graphi_model_info model;
+    refused(graphi_machine_create(0, NULL));
+    refused(graphi_machine_load(NULL, 0, &other));
+    refused(graphi_machine_load("machines/xeon-phi-7250.json", 0, NULL));
+    refused(graphi_machine_save(NULL, "none"));
+    refused(graphi_machine_save(machine, NULL));
+    refused(graphi_machine_measure(NULL, 0));
+    refused(graphi_machine_print(NULL, &text));
+    refused(graphi_machine_print(machine, NULL));
+    graphi_machine_info info;
+    memset(&info, 1, sizeof info);
+    graphi_machine_get_info(NULL, &info);
+    assert_int_equal(info.cores, 0);
+    graphi_machine_get_info(machine, NULL);
+    graphi_machine_destroy(NULL);
+    graphi_free(NULL);
+    refused(graphi_model_create(NULL, NULL, &graph));
+    refused(graphi_model_create("lstm", NULL, NULL));
+    refused(graphi_model_get_info(NULL, NULL, &model));
+    refused(graphi_model_get_info("lstm", NULL, NULL));
+    assert_null(graphi_model_at(-1));
+    assert_non_null(graphi_version());
+}
+
+static void plans(void **state)
+{
+    graphi_plan *plan = NULL;
+    char *text = NULL;
+    graphi_trial trial;
+    graphi_plan_info info;
+    graphi_pass pass;
+    refused(graphi_plan_create(NULL, machine, NULL, &plan));
+    refused(graphi_plan_create(all.graph, NULL, NULL, &plan));
+    refused(graphi_plan_create(all.graph, machine, NULL, NULL));
+    refused(graphi_plan_load(NULL, machine, NULL, "none", &plan));
+    refused(graphi_plan_load(all.graph, NULL, NULL, "none", &plan));
+    refused(graphi_plan_load(all.graph, machine, NULL, NULL, &plan));
+    refused(graphi_plan_load(all.graph, machine, NULL, "none", NULL));
+    refused(graphi_plan_with(NULL, NULL, &plan));
+    refused(graphi_plan_with(all.plan, NULL, NULL));
+    refused(graphi_plan_tune(NULL, all.state, NULL, &plan));
+    refused(graphi_plan_tune(all.plan, NULL, NULL, &plan));
+    refused(graphi_plan_tune(all.plan, all.state, NULL, NULL));
+    refused(graphi_plan_save(NULL, "none"));
+    refused(graphi_plan_save(all.plan, NULL));
+    refused(graphi_plan_explain(NULL, false, &text));
+    refused(graphi_plan_explain(all.plan, false, NULL));
+    assert_false(graphi_plan_trial_at(NULL, 0, &trial));
+    assert_false(graphi_plan_trial_at(all.plan, 0, NULL));
+    memset(&info, 1, sizeof info);
+    graphi_plan_get_info(NULL, &info);
+    assert_int_equal(info.nodes, 0);
+    graphi_plan_get_info(all.plan, NULL);
+    graphi_plan_destroy(NULL);
+    assert_false(graphi_pass_at(-1, &pass));
+    assert_false(graphi_pass_at(0, NULL));
+    check_ok(graphi_pass_check(NULL));
+    assert_int_equal(graphi_split_next(0, 0), 0);
+    assert_null(plan);
+}
+
+static void profiles_and_simulations(void **state)
+{
+    graphi_plan *plan = NULL;
+    graphi_curves *curves = NULL;
+    graphi_class found;
+    graphi_climb climb = {0};
+    graphi_simulation simulation;
+    graphi_simulator *simulator = NULL;
+    double number;
+    assert_false(graphi_plan_class_at(NULL, 0, &found));
+    assert_false(graphi_plan_class_at(all.plan, 0, NULL));
+    assert_true(graphi_plan_class_ns(NULL, 0, NULL, 1, false, NULL) < 0);
+    graphi_climb_search(2, 2, 0, false, NULL, NULL, &climb);
+    graphi_climb_search(2, 2, 0, false, NULL, NULL, NULL);
+    refused(graphi_plan_profile(NULL, all.state, NULL, &plan));
+    refused(graphi_plan_profile(all.plan, NULL, NULL, &plan));
+    refused(graphi_plan_profile(all.plan, all.state, NULL, NULL));
+    refused(graphi_plan_count(NULL, all.state, 0, &number));
+    refused(graphi_plan_count(all.plan, NULL, 0, &number));
+    refused(graphi_plan_count(all.plan, all.state, 1, NULL));
+    refused(graphi_curves_open(NULL, NULL, &curves));
+    refused(graphi_curves_open(machine, NULL, NULL));
+    refused(graphi_curves_renew(NULL, "none", &curves));
+    refused(graphi_curves_renew(machine, NULL, &curves));
+    refused(graphi_curves_renew(machine, "none", NULL));
+    refused(graphi_curves_add(NULL, 1, "model", &climb));
+    check_ok(graphi_curves_open(machine, NULL, &curves));
+    refused(graphi_curves_add(curves, 1, NULL, &climb));
+    refused(graphi_curves_add(curves, 1, "model", NULL));
+    refused(graphi_curves_save(NULL));
+    graphi_curves_close(curves);
+    graphi_curves_close(NULL);
+    refused(graphi_plan_simulate(NULL, NULL, &simulation));
+    refused(graphi_plan_simulate(all.plan, NULL, NULL));
+    refused(graphi_simulator_create(NULL, NULL, &simulator));
+    refused(graphi_simulator_create(all.plan, NULL, NULL));
+    check_ok(graphi_simulator_create(all.plan, NULL, &simulator));
+    refused(graphi_simulator_run(NULL, &(int){1}, &number, 0, &number));
+    refused(graphi_simulator_run(simulator, NULL, &number, 0, &number));
+    refused(graphi_simulator_run(simulator, &(int){1}, NULL, 0, &number));
+    refused(graphi_simulator_run(simulator, &(int){1}, &number, 0, NULL));
+    graphi_simulator_destroy(simulator);
+    graphi_simulator_destroy(NULL);
+}
+
+static void states(void **state)
+{
+    graphi_state *values = NULL;
+    const char *name;
+    graphi_dtype dtype;
+    int rank;
+    int64_t dims[GRAPHI_MAX_RANK];
+    char hex[65] = "?";
+    refused(graphi_state_create(NULL, 1, &values));
+    refused(graphi_state_create(all.graph, 1, NULL));
+    refused(graphi_state_extend(NULL, all.graph));
+    refused(graphi_state_extend(all.state, NULL));
+    refused(graphi_state_get(NULL, "w", hex, 4));
+    refused(graphi_state_get(all.state, NULL, hex, 4));
+    refused(graphi_state_set(NULL, "w", hex, 4));
+    refused(graphi_state_set(all.state, NULL, hex, 4));
+    assert_false(graphi_state_at(NULL, 0, &name, &dtype, &rank, dims));
+    graphi_state_sha256(NULL, hex);
+    assert_string_equal(hex, "");
+    graphi_state_sha256(all.state, NULL);
+    assert_int_equal(graphi_state_step(NULL), 0);
+    graphi_state_set_step(NULL, 1);
+    refused(graphi_state_save(NULL, "none", 0, NULL, NULL));
+    refused(graphi_state_save(all.state, NULL, 0, NULL, NULL));
+    refused(graphi_state_save(all.state, "none", 1, NULL, NULL));
+    refused(graphi_state_load(NULL, NULL, NULL, NULL));
+    refused(graphi_state_load(all.state, NULL, NULL, NULL));
+    graphi_state_destroy(NULL);
+    assert_null(values);
+}
+
+static void runs(void **state)
+{
+    graphi_run *run = NULL;
+    char *text = NULL;
+    float numbers[4] = {0};
+    graphi_trace_summary summary;
+    graphi_trace_operation operation;
+    refused(graphi_run_create(NULL, all.state, &run));
+    refused(graphi_run_create(all.plan, NULL, &run));
+    refused(graphi_run_create(all.plan, all.state, NULL));
+    refused(graphi_run_beside(NULL, all.plan, &run));
+    refused(graphi_run_beside(all.run, NULL, &run));
+    refused(graphi_run_beside(all.run, all.plan, NULL));
+    refused(graphi_run_set(NULL, "x", GRAPHI_F32, numbers, sizeof numbers));
+    refused(graphi_run_set(all.run, NULL, GRAPHI_F32, numbers, sizeof numbers));
+    refused(graphi_run_set(all.run, "x", GRAPHI_F32, NULL, sizeof numbers));
+    refused(graphi_run_set_symbol(NULL, "n", 1));
+    refused(graphi_run_set_symbol(all.run, NULL, 1));
+    graphi_run_set_first_sample(NULL, 1);
+    refused(graphi_run_execute(NULL));
+    check_ok(graphi_run_set(all.run, "x", GRAPHI_F32, numbers, sizeof numbers));
+    check_ok(graphi_run_execute(all.run));
+    refused(graphi_run_get(NULL, "y", GRAPHI_F32, numbers, sizeof numbers));
+    refused(graphi_run_get(all.run, NULL, GRAPHI_F32, numbers, sizeof numbers));
+    refused(graphi_run_get(all.run, "y", GRAPHI_F32, NULL, sizeof numbers));
+    graphi_run_info info;
+    memset(&info, 1, sizeof info);
+    graphi_run_get_info(NULL, &info);
+    assert_int_equal(info.executions, 0);
+    graphi_run_get_info(all.run, NULL);
+    refused(graphi_run_explain(NULL, &text));
+    refused(graphi_run_explain(all.run, NULL));
+    refused(graphi_run_trace(NULL, true));
+    refused(graphi_run_trace_summary(NULL, &summary));
+    refused(graphi_run_trace_operation(NULL, 0, &operation));
+    refused(graphi_run_write_timeline(NULL, "none"));
+    check_ok(graphi_run_trace(all.run, true));
+    check_ok(graphi_run_execute(all.run));
+    refused(graphi_run_trace_summary(all.run, NULL));
+    refused(graphi_run_trace_operation(all.run, 0, NULL));
+    refused(graphi_run_write_timeline(all.run, NULL));
+    graphi_run_destroy(NULL);
+    assert_null(run);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrays_and_data), cmocka_unit_test(graphs),
+        cmocka_unit_test(mistakes),        cmocka_unit_test(machines_and_models),
+        cmocka_unit_test(plans),           cmocka_unit_test(profiles_and_simulations),
+        cmocka_unit_test(states),          cmocka_unit_test(runs),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
