@@ -2,7 +2,6 @@
 /* Widths found by search (engine/choose/allot.c), in virtual time and on the workers at hand. */
 #include "engine/choose/allotment.h"
 #include "engine/choose/planning.h"
-#include "engine/choose/simulator.h"
 #include "graphi/models.h"
 #include "graphi/simulate.h"
 #include "machine/machine.h"
@@ -18,6 +17,7 @@
 
 #include "dag.h"
 #include "fixture.h"
+#include "simulated.h"
 
 static graphi_plan *plan_for(const char *network)
 {

@@ -3,7 +3,6 @@
  * measured plans of two described cores, one bound by memory beside one bound by arithmetic is predicted to pay, two
  * bound by memory are not; strategies keep one width where theirs do not pay. */
 #include "engine/choose/planning.h"
-#include "engine/choose/simulator.h"
 #include "engine/cost/cost.h"
 #include "graphi/ops.h"
 #include "machine/machine.h"
@@ -19,6 +18,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "simulated.h"
 
 enum { MOST = 8 };
 static const double GBS = 20, GFLOPS = 100; /* one core alone has the whole bandwidth */

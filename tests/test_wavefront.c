@@ -3,7 +3,6 @@
  * t in the order of l + t), the order that is written by hand for graphics processors. In virtual time, so it repeats.
  */
 #include "base/memory.h"
-#include "engine/choose/simulator.h"
 #include "graph/op.h"
 #include "graphi/models.h"
 #include "machine/machine.h"
@@ -19,6 +18,7 @@
 #include <cmocka.h>
 
 #include "fixture.h"
+#include "simulated.h"
 
 enum { LAYERS = 4, STEPS = 20 };
 

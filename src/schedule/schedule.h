@@ -59,12 +59,12 @@ double curve_least_work(const struct cost_curve *curve); /* min over p of p * t(
 /* The least that who runs beside and who ran before make of such a time, or array order does; at most 1. */
 double curve_least_factor(const struct cost_curve *curve, bool in_order);
 
-/* Widths and order decided before the run, for the malleable policy (allot.c). While the best ready task waits for
- * workers: `fill` tells what else starts: nothing, what will have ended by the time it can start, or anything that
- * fits; with `narrower` it starts on those that are idle when that ends no later. With `wider` tasks get the workers
- * that no ready one will take. With `in_order` keys count down from the number of tasks that are not tiny, and none
- * starts before all those with larger keys have. With `alone` each waits until no other runs, with `spread` it has one
- * worker a tile. */
+/* Widths and order decided before the run, found by a search (allot.c) or given; the malleable policy follows them.
+ * While the best ready task waits for workers: `fill` tells what else starts: nothing, what will have ended by the time
+ * it can start, or anything that fits; with `narrower` it starts on those that are idle when that ends no later. With
+ * `wider` tasks get the workers that no ready one will take. With `in_order` keys count down from the number of tasks
+ * that are not tiny, and none starts before all those with larger keys have. With `alone` each waits until no other
+ * runs, with `spread` it has one worker a tile. */
 enum fill { FILL_NONE, FILL_GAPS, FILL_ANY };
 struct allotment {
     uint16_t *width; /* one a task */

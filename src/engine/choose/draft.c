@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "machine/machine.h"
+#include "schedule/edges.h"
 #include "schedule/policy.h"
 
 #include <math.h>
@@ -94,12 +95,9 @@ graphi_status draft_update(struct draft *draft)
 {
     const struct compiled *c = draft->compiled;
     const int width = level_width(&draft->setting);
-    for (int32_t t = c->tasks - 1; t >= 0; t--) {
-        int64_t level = 0;
-        for (int32_t e = c->edges_begin[t]; e < c->edges_begin[t + 1]; e++)
-            level = draft->level[c->edges[e]] > level ? draft->level[c->edges[e]] : level;
-        draft->level[t] = level + (int64_t)curve_ns(&draft->curves[c->curve_of[t]], width) + 1;
-    }
+    for (int32_t t = c->tasks - 1; t >= 0; t--)
+        draft->level[t] = edges_most_after(c->edges_begin, c->edges, draft->level, t) +
+                          (int64_t)curve_ns(&draft->curves[c->curve_of[t]], width) + 1;
     name_tasks(draft);
     return find_bounds(draft);
 }

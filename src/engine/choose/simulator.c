@@ -43,9 +43,3 @@ struct simulated simulated_plan(const graphi_plan *plan, const graphi_plan *trut
                               .setting = &plan->setting,
                               .truth = truth->curves};
 }
-
-graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records, struct simulation *out)
-{
-    const struct simulated what = simulated_plan(plan, plan);
-    return simulator_once(&what, records, out);
-}

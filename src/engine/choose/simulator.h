@@ -17,7 +17,6 @@ void simulator_close(struct plan_simulator *simulator); /* accepts a zeroed one 
 
 /* Once. */
 graphi_status simulator_once(const struct simulated *what, struct task_record *records, struct simulation *out);
-graphi_status plan_simulate(const graphi_plan *plan, struct task_record *records, struct simulation *out);
 
 /* A plan under its setting: time passes by the curves of `truth`, a plan over the same compiled graph. */
 struct simulated simulated_plan(const graphi_plan *plan, const graphi_plan *truth);

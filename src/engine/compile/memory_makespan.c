@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How long the tasks would take under the planner's edges: list scheduling, one core a task, nothing else charged. Good
- * enough to tell an order that leaves cores idle from one that does not; the simulator (simulate.c) needs a finished
+ * enough to tell an order that leaves cores idle from one that does not; the simulator (simulator.c) needs a finished
  * plan. Compile time only, one thread. Usual time: 2 ms for 2,000 tasks and 20,000 edges. */
 #include "engine/compile/memory_makespan.h"
 

@@ -10,7 +10,7 @@
 #include "engine/cost/cost.h"
 #include "engine/tune/race.h"
 #include "engine/compile/rounding.h"
-#include "engine/show/whom.h"
+#include "engine/show/target.h"
 #include "machine/machine.h"
 #include "schedule/ring.h"
 #include "schedule/widths.h"
@@ -91,7 +91,7 @@ graphi_status graphi_plan_save(const graphi_plan *plan, const char *path)
     add_hash(&text, "graph", c->graph_hash);
     add_hash(&text, "machine", machine_hash(plan->machine));
     add_hash(&text, "options", c->hash);
-    whom_write(&text, c, plan->machine);
+    target_write(&text, c, plan->machine);
     text_add(&text, "  \"rounding\": \"");
     rounding_names(c->rounding, ",", &text);
     text_add(&text, "\",\n");
@@ -233,7 +233,7 @@ static graphi_status check_fit(const struct json_file *r, const struct compiled 
 {
     int64_t operations;
     TRY(json_file_expect(r, "version", graphi_version()));
-    TRY(whom_check(r, c));
+    TRY(target_check(r, c));
     return json_file_integer(r, r->root, "operations", c->tasks, c->tasks, &operations);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The profiler: where rounding may change, the forms of the graph are compared first (rounding.c); operations are
+/* The profiler: where rounding may change, forms of the graph are compared first (rounding_search.c); operations are
  * measured, settings are simulated over the measured curves (candidates.c), and the promising ones run for real, in
  * alternation (race.c), until the choice is certain or the budget is spent; if it is uncertain then, for as long as the
  * race has had once more. Where the budget does not allow two rounds of two settings, the plan's own, inferred setting

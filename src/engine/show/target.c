@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whom a stored plan is for, in words (whom.h). Usual size: a dozen facts, half a kilobyte. */
-#include "engine/show/whom.h"
+/* The target of a stored plan, in words (target.h). Usual size: a dozen facts, half a kilobyte. */
+#include "engine/show/target.h"
 
 #include "base/isa.h"
 #include "base/status.h"
@@ -16,7 +16,7 @@
 enum { TOLD_VALUES = 3 }; /* of a graph's inputs or outputs */
 
 /* What a fact is about. A plan may be for another machine than the one that it is compiled for (simulation). */
-struct whom {
+struct target {
     const struct compiled *compiled;
     const graphi_machine *machine;
 };
@@ -34,7 +34,7 @@ static void add_more(struct text *text, size_t count)
         text_add(text, ", %zu more", count - TOLD_VALUES);
 }
 
-static void tell_inputs(const struct whom *w, struct text *text)
+static void tell_inputs(const struct target *w, struct text *text)
 {
     const graphi_graph *graph = w->compiled->source;
     for (size_t i = 0; i < graph->inputs.count && i < TOLD_VALUES; i++)
@@ -42,7 +42,7 @@ static void tell_inputs(const struct whom *w, struct text *text)
     add_more(text, graph->inputs.count);
 }
 
-static void tell_outputs(const struct whom *w, struct text *text)
+static void tell_outputs(const struct target *w, struct text *text)
 {
     const graphi_graph *graph = w->compiled->source;
     for (size_t i = 0; i < graph->outputs.count && i < TOLD_VALUES; i++)
@@ -50,7 +50,7 @@ static void tell_outputs(const struct whom *w, struct text *text)
     add_more(text, graph->outputs.count);
 }
 
-static void tell_parameters(const struct whom *w, struct text *text)
+static void tell_parameters(const struct target *w, struct text *text)
 {
     const graphi_graph *graph = w->compiled->source;
     int64_t numbers = 0, assigned = 0;
@@ -62,44 +62,44 @@ static void tell_parameters(const struct whom *w, struct text *text)
     text_add(text, "%zu of %" PRId64 " numbers, %" PRId64 " updated", graph->parameters.count, numbers, assigned);
 }
 
-static void tell_nodes(const struct whom *w, struct text *text)
+static void tell_nodes(const struct target *w, struct text *text)
 {
     text_add(text, "%zu", w->compiled->source->nodes.count);
 }
 
-static void tell_processor(const struct whom *w, struct text *text)
+static void tell_processor(const struct target *w, struct text *text)
 {
     const graphi_machine *m = w->machine;
     text_add(text, "%s%s, %s", m->captured ? "" : "described: ", *m->cpu ? m->cpu : m->name, m->isa);
 }
 
-static void tell_cores(const struct whom *w, struct text *text)
+static void tell_cores(const struct target *w, struct text *text)
 {
     const graphi_machine *m = w->machine;
     text_add(text, "%d in %d tiles and %d NUMA nodes, %d siblings", m->cores, m->tiles, m->numa_nodes, m->siblings);
 }
 
-static void tell_caches(const struct whom *w, struct text *text)
+static void tell_caches(const struct target *w, struct text *text)
 {
     const graphi_machine *m = w->machine;
     text_add(text, "%" PRId64 ", %" PRId64 " and %" PRId64 " KiB", m->l1_bytes >> 10, m->l2_bytes >> 10,
              m->l3_bytes >> 10);
 }
 
-static void tell_isa(const struct whom *w, struct text *text) { text_add(text, "%s", isa_name(w->compiled->isa)); }
+static void tell_isa(const struct target *w, struct text *text) { text_add(text, "%s", isa_name(w->compiled->isa)); }
 
-static void tell_precision(const struct whom *w, struct text *text)
+static void tell_precision(const struct target *w, struct text *text)
 {
     text_add(text, "%s", graphi_dtype_name(w->compiled->options.precision));
 }
 
-static void tell_conv_error(const struct whom *w, struct text *text)
+static void tell_conv_error(const struct target *w, struct text *text)
 {
     text_add(text, "%g", conv_error_budget(w->compiled->conv_error, w->compiled->options.precision));
 }
 
 /* Those that are off though they are usually on, and the other way round. */
-static void tell_passes(const struct whom *w, struct text *text)
+static void tell_passes(const struct target *w, struct text *text)
 {
     bool any = false;
     for (const struct pass *pass = passes; pass->name; pass++) {
@@ -113,7 +113,7 @@ static void tell_passes(const struct whom *w, struct text *text)
         text_add(text, "none");
 }
 
-static void tell_computed(const struct whom *w, struct text *text)
+static void tell_computed(const struct target *w, struct text *text)
 {
     const struct compiled *c = w->compiled;
     for (size_t i = 0; i < c->outputs.count && i < TOLD_VALUES; i++)
@@ -122,19 +122,19 @@ static void tell_computed(const struct whom *w, struct text *text)
     text_add(text, c->updates ? ", and updates" : ", no updates");
 }
 
-static void tell_streaming(const struct whom *w, struct text *text)
+static void tell_streaming(const struct target *w, struct text *text)
 {
     static const char *const names[] = {[GRAPHI_STREAM_BY_SIZE] = "where it pays", [GRAPHI_STREAM_ALWAYS] = "always",
                                         [GRAPHI_STREAM_NEVER] = "never"};
     text_add(text, "%s", names[w->compiled->options.streaming]);
 }
 
-static void tell_checks(const struct whom *w, struct text *text)
+static void tell_checks(const struct target *w, struct text *text)
 {
     text_add(text, w->compiled->options.check_numerics ? "for NaN and infinities" : "none");
 }
 
-static void tell_arena(const struct whom *w, struct text *text)
+static void tell_arena(const struct target *w, struct text *text)
 {
     if (w->compiled->options.arena_target)
         text_add(text, "%" PRId64, w->compiled->options.arena_target);
@@ -156,7 +156,7 @@ static const struct {
 static const struct fact {
     enum hashed of;
     const char *name;
-    void (*tell)(const struct whom *whom, struct text *text);
+    void (*tell)(const struct target *target, struct text *text);
 } facts[] = {
     {GRAPH, "inputs", tell_inputs},
     {GRAPH, "outputs", tell_outputs},
@@ -177,9 +177,9 @@ static const struct fact {
 
 enum { FACTS = sizeof facts / sizeof *facts };
 
-void whom_write(struct text *text, const struct compiled *compiled, const graphi_machine *machine)
+void target_write(struct text *text, const struct compiled *compiled, const graphi_machine *machine)
 {
-    const struct whom whom = {compiled, machine};
+    const struct target target = {compiled, machine};
     const bool same_graph = compiled_source_unchanged(compiled); /* nobody knows what it was otherwise */
     bool any = false;
     text_add(text, "  \"for\": {");
@@ -187,7 +187,7 @@ void whom_write(struct text *text, const struct compiled *compiled, const graphi
         struct text told = {0};
         if (!same_graph && facts[i].of == GRAPH)
             continue;
-        facts[i].tell(&whom, &told);
+        facts[i].tell(&target, &told);
         text_add(text, "%s\n    \"%s\": ", any ? "," : "", facts[i].name);
         any = true;
         text_add_json_string(text, told.data ? told.data : "");
@@ -198,12 +198,12 @@ void whom_write(struct text *text, const struct compiled *compiled, const graphi
 }
 
 /* OK: the file tells the same of this fact, or nothing. */
-static graphi_status check_fact(const struct json_file *file, const struct fact *fact, const struct whom *whom)
+static graphi_status check_fact(const struct json_file *file, const struct fact *fact, const struct target *target)
 {
     const char *found = json_string_value(json_object_get(json_object_get(file->root, "for"), fact->name));
     struct text told = {0};
     graphi_status status = GRAPHI_OK;
-    fact->tell(whom, &told);
+    fact->tell(target, &told);
     if (found && told.data && strcmp(found, told.data) != 0)
         status = fail(GRAPHI_REFUSED, file->path, "found a plan for %s, %s: %.160s, expected %.160s",
                       hashes[fact->of].differs, fact->name, found, told.data);
@@ -212,19 +212,19 @@ static graphi_status check_fact(const struct json_file *file, const struct fact 
 }
 
 static graphi_status check_hash(const struct json_file *file, enum hashed of, uint64_t expected,
-                                const struct whom *whom)
+                                const struct target *target)
 {
     const graphi_status status = json_file_expect_hash(file, hashes[of].key, expected);
     for (int i = 0; i < FACTS && status == GRAPHI_REFUSED; i++)
         if (facts[i].of == of)
-            TRY(check_fact(file, &facts[i], whom));
+            TRY(check_fact(file, &facts[i], target));
     return status;
 }
 
-graphi_status whom_check(const struct json_file *file, const struct compiled *compiled)
+graphi_status target_check(const struct json_file *file, const struct compiled *compiled)
 {
-    const struct whom whom = {compiled, compiled->machine};
-    TRY(check_hash(file, GRAPH, compiled->graph_hash, &whom));
-    TRY(check_hash(file, MACHINE, machine_hash(compiled->machine), &whom));
-    return check_hash(file, OPTIONS, compiled->hash, &whom);
+    const struct target target = {compiled, compiled->machine};
+    TRY(check_hash(file, GRAPH, compiled->graph_hash, &target));
+    TRY(check_hash(file, MACHINE, machine_hash(compiled->machine), &target));
+    return check_hash(file, OPTIONS, compiled->hash, &target);
 }
