@@ -25,8 +25,8 @@ static bool among(const char *const *names, size_t count, const char *name)
 
 static bool is_asked(const struct option *option)
 {
-    return option->group == 'n' || option->group == 'x' ? strcmp(option->name, "--task") != 0
-                                                        : among(asked, sizeof asked / sizeof *asked, option->name);
+    return option->group & (OF_NETWORK | OF_FORM) ? strcmp(option->name, "--task") != 0
+                                                  : among(asked, sizeof asked / sizeof *asked, option->name);
 }
 
 struct line {
