@@ -342,7 +342,7 @@ static void arrays_are_what_was_asked_for(void **state)
         const char *words;
     } saved[] = {{(graphi_dtype)1000000, 1, pair, GRAPHI_UNSUPPORTED, "found no element type, expected float32"},
                  {GRAPHI_BF16, 1, pair, GRAPHI_UNSUPPORTED, "found bfloat16, expected float32"},
-                 {GRAPHI_F32, GRAPHI_MAX_RANK + 1, high, GRAPHI_INVALID, "shape [1,1,1,1,1,1,1], expected at most 6"},
+                 {GRAPHI_F32, GRAPHI_MAX_RANK + 1, high, GRAPHI_INVALID, "[1,1,1,1,1,1,1,1,1], expected at most 8"},
                  {GRAPHI_F32, -1, pair, GRAPHI_INVALID, "shape []"},
                  {GRAPHI_I64, 2, less, GRAPHI_INVALID, "shape [2,-1]"},
                  {GRAPHI_U8, 2, huge, GRAPHI_INVALID, "sizes from 0 on"}},
@@ -449,7 +449,7 @@ static void npy_headers_are_checked(void **state)
         {1, "{'descr': '<f4', 'fortran_order': True, 'shape': (1,), }\n", 4, GRAPHI_OK},
         {1, "{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }\n", 4, GRAPHI_OK},
         {1, "{'descr': '|O', 'fortran_order': False, 'shape': (1,), }\n", 4, GRAPHI_UNSUPPORTED},
-        {1, "{'descr': '|u1', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1), }\n", 1, GRAPHI_UNSUPPORTED},
+        {1, "{'descr': '|u1', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }\n", 1, GRAPHI_UNSUPPORTED},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }\n", 5, GRAPHI_INVALID},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }\n", 3, GRAPHI_INVALID},
         {1, "{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }\n", 4, GRAPHI_INVALID},

@@ -663,8 +663,9 @@ static inline graphi_value graphi_pad(graphi_graph *graph, graphi_value a, const
     return graphi_op(graph, "pad", 1, input, 3, attribute);
 }
 
-/* the same numbers in another element type; of floats towards 0, what is beyond the end of the range, NaN 0; to
- * bfloat16 the nearest; of whole numbers the low bits: [...] to the same */
+/* the same numbers in another element type; of floats towards 0, what is beyond the end of the range, NaN 0; to floats
+ * the nearest, of whole numbers to 16 bits through float32; of whole numbers the low bits; to bool whether it is not 0:
+ * [...] to the same */
 static inline graphi_value graphi_cast(graphi_graph *graph, graphi_value a, int64_t dtype)
 {
     graphi_value input[] = {a};

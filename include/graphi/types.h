@@ -53,18 +53,28 @@ GRAPHI_API const char *graphi_message(void);
 /* The version of the library, "major.minor.patch". Any thread. */
 GRAPHI_API const char *graphi_version(void);
 
-/* Element types. The size in bytes of one element is graphi_dtype_size. X(NAME, bytes, text) */
+/* Element types. The size in bytes of one element is graphi_dtype_size; a bool is a byte, 0 or 1, and float16 the
+ * binary16 of IEEE 754. Every operation says which it takes. X(NAME, bytes, text) */
 #define GRAPHI_DTYPE_LIST(X)                                                                                           \
     X(F32, 4, "float32")                                                                                               \
     X(BF16, 2, "bfloat16")                                                                                             \
     X(I32, 4, "int32")                                                                                                 \
     X(I64, 8, "int64")                                                                                                 \
-    X(U8, 1, "uint8")
+    X(U8, 1, "uint8")                                                                                                  \
+    X(BOOL, 1, "bool")                                                                                                 \
+    X(I8, 1, "int8")                                                                                                   \
+    X(I16, 2, "int16")                                                                                                 \
+    X(U16, 2, "uint16")                                                                                                \
+    X(U32, 4, "uint32")                                                                                                \
+    X(U64, 8, "uint64")                                                                                                \
+    X(F16, 2, "float16")                                                                                               \
+    X(F64, 8, "float64")
 
 typedef enum graphi_dtype {
 #define X(name, bytes, text) GRAPHI_##name,
     GRAPHI_DTYPE_LIST(X)
 #undef X
+        GRAPHI_DTYPES /* how many there are: none of them */
 } graphi_dtype;
 
 /* Stores of element-wise, batch-normalized and transposed results, of rows of up to 16 KB joined or cut, of gradients
@@ -73,7 +83,7 @@ typedef enum graphi_dtype {
 typedef enum graphi_streaming { GRAPHI_STREAM_BY_SIZE, GRAPHI_STREAM_ALWAYS, GRAPHI_STREAM_NEVER } graphi_streaming;
 
 /* Dimensions a value may have at most. */
-#define GRAPHI_MAX_RANK 6
+#define GRAPHI_MAX_RANK 8
 
 /* 0: no element type. */
 static inline size_t graphi_dtype_size(graphi_dtype dtype)

@@ -116,7 +116,7 @@ static graphi_status make_type(const graphi_graph *graph, const char *where, gra
                                const int64_t *dims, struct value_type *type)
 {
     *type = (struct value_type){.dtype = dtype, .rank = rank, .symbol = -1};
-    if ((unsigned)dtype > GRAPHI_U8)
+    if ((unsigned)dtype >= GRAPHI_DTYPES)
         return fail(GRAPHI_INVALID, where, "found element type %d, expected a graphi_dtype", (int)dtype);
     if (rank < 0 || rank > GRAPHI_MAX_RANK || (rank && !dims))
         return fail(GRAPHI_INVALID, where, "found rank %d, expected 0 to %d and as many dimensions", rank,

@@ -8,6 +8,7 @@
 #include "graph/graph.h"
 
 #include "base/float_mode.h"
+#include "base/element.h"
 #include "graph/op.h"
 
 #include <string.h>
@@ -71,10 +72,10 @@ static graphi_value summed(struct differ *d, graphi_value of)
     return d->sum[of];
 }
 
-/* Gradients are float32, also those of bfloat16 values, so that sums of them are not rounded. */
+/* Gradients are float32, also those of values of other floating types, so that sums of them are not rounded. */
 static bool has_gradient(const struct value_type *type)
 {
-    return type->dtype == GRAPHI_F32 || type->dtype == GRAPHI_BF16;
+    return dtype_is_float(type->dtype);
 }
 
 static graphi_status mark_influenced(struct differ *d, int n, const graphi_value *wrt)

@@ -3,6 +3,7 @@
 #include "kernels/cast.h"
 
 #include "base/status.h"
+#include "kernels/cast_any.h"
 #include "kernels/each_isa.h"
 #include "kernels/shares.h"
 
@@ -44,7 +45,8 @@ static graphi_status cast_share(const struct kernel_call *call, int phase, int s
 
 graphi_status cast_bind(const struct array_desc *in, const struct array_desc *out, enum isa isa, struct kernel *kernel)
 {
-    struct cast_params p = {.from = in->dtype, .to = out->dtype, .run = functions[isa]};
+    const bool fast = in->dtype <= GRAPHI_U8 && out->dtype <= GRAPHI_U8; /* what networks use has loops of its own */
+    struct cast_params p = {.from = in->dtype, .to = out->dtype, .run = fast ? functions[isa] : cast_any};
     int64_t rows, cols;
     if (!array_as_matrix(in, &p.rows, &p.cols, &p.ld_in) || !array_as_matrix(out, &rows, &cols, &p.ld_out))
         return fail(GRAPHI_UNSUPPORTED, "cast",

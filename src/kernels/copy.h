@@ -42,7 +42,4 @@ graphi_status pad_bind(const struct pad_spec *spec, struct kernel *kernel);
 /* Every element of `out` (row-strided at most) becomes `value`; no input is read. */
 graphi_status fill_bind(const struct array_desc *out, double value, struct kernel *kernel);
 
-/* The low bytes are the value as the dtype: integers toward 0, and the nearest in their range. */
-uint64_t value_bits(graphi_dtype dtype, double value);
-
 #endif

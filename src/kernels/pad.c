@@ -3,10 +3,10 @@
  * of a slice costs one pass over its output. Shares take ranges of lines (pad) or of elements (fill). Any thread. */
 #include "kernels/copy.h"
 
+#include "base/element.h"
 #include "base/status.h"
 #include "kernels/shares.h"
 
-#include <math.h>
 #include <string.h>
 
 struct pad_params {
@@ -17,34 +17,6 @@ struct pad_params {
     int64_t from[GRAPHI_MAX_RANK], to[GRAPHI_MAX_RANK];
     int64_t rows; /* bound of dimension 0, 0: not bounded */
 };
-
-uint64_t value_bits(graphi_dtype dtype, double value)
-{
-    static const struct {
-        double least, most;
-    } ranges[] = {[GRAPHI_I32] = {INT32_MIN, INT32_MAX},
-                  [GRAPHI_I64] = {(double)INT64_MIN, 0x1p63},
-                  [GRAPHI_U8] = {0, UINT8_MAX}};
-    uint64_t bits = 0;
-    float f = (float)value;
-    uint32_t u;
-    memcpy(&u, &f, sizeof u);
-    if (dtype == GRAPHI_F32)
-        return u;
-    if (dtype == GRAPHI_BF16)
-        return isnan(f) ? 0x7fc0 : (u + 0x7fff + ((u >> 16) & 1)) >> 16;
-    const double limited = isnan(value) ? 0 : fmin(fmax(value, ranges[dtype].least), ranges[dtype].most);
-    int64_t whole = limited >= 0x1p63 ? INT64_MAX : (int64_t)limited; /* as cast has it */
-    switch (dtype) {
-    case GRAPHI_I32:
-        return (uint32_t)(int32_t)whole;
-    case GRAPHI_U8:
-        return (uint8_t)whole;
-    default:
-        memcpy(&bits, &whole, sizeof bits);
-        return bits;
-    }
-}
 
 static void fill_line(char *to, int64_t n, size_t element, uint64_t bits)
 {

@@ -7,7 +7,9 @@
 
 #include <string.h>
 
-#define DTYPES "a graphi_dtype: 0 float32, 1 bfloat16, 2 int32, 3 int64, 4 uint8"
+#define DTYPES                                                                                                         \
+    "a graphi_dtype: 0 float32, 1 bfloat16, 2 int32, 3 int64, 4 uint8, 5 bool, 6 int8, 7 int16, 8 uint16, 9 uint32, "  \
+    "10 uint64, 11 float16, 12 float64"
 static const struct op_attribute cast_attributes[] = {
     {.name = "dtype", .meaning = DTYPES, .type = GRAPHI_INT, .required = true},
     {0},
@@ -22,9 +24,9 @@ static const struct op_attribute fill_attributes[] = {
 static graphi_status dtype_of(const struct shape_call *call, graphi_dtype *dtype)
 {
     int64_t given = attr_int(call->node, "dtype");
-    if (given < GRAPHI_F32 || given > GRAPHI_U8)
+    if (given < GRAPHI_F32 || given >= GRAPHI_DTYPES)
         return fail(GRAPHI_INVALID, call->where, "found dtype %lld, expected %d to %d", (long long)given, GRAPHI_F32,
-                    GRAPHI_U8);
+                    GRAPHI_DTYPES - 1);
     *dtype = (graphi_dtype)given;
     return GRAPHI_OK;
 }
@@ -81,7 +83,8 @@ static graphi_status bind_zeros(const struct bind_call *call, struct kernel *ker
 const struct op_kind ops_cast[] = {
     {.name = "cast",
      .summary = "the same numbers in another element type; of floats towards 0, what is beyond the end of the "
-                "range, NaN 0; to bfloat16 the nearest; of whole numbers the low bits",
+                "range, NaN 0; to floats the nearest, of whole numbers to 16 bits through float32; of whole "
+                "numbers the low bits; to bool whether it is not 0",
      .shapes = "[...] to the same",
      UNARY,
      .attributes = cast_attributes,

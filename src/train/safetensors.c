@@ -25,7 +25,9 @@ enum { DEPTH_MOST = 4 };
 static const struct {
     const char *word;
     graphi_dtype dtype;
-} words[] = {{"F32", GRAPHI_F32}, {"BF16", GRAPHI_BF16}, {"I32", GRAPHI_I32}, {"I64", GRAPHI_I64}, {"U8", GRAPHI_U8}};
+} words[] = {{"F32", GRAPHI_F32}, {"BF16", GRAPHI_BF16}, {"I32", GRAPHI_I32}, {"I64", GRAPHI_I64}, {"U8", GRAPHI_U8},
+             {"BOOL", GRAPHI_BOOL}, {"I8", GRAPHI_I8}, {"I16", GRAPHI_I16}, {"U16", GRAPHI_U16}, {"U32", GRAPHI_U32},
+             {"U64", GRAPHI_U64}, {"F16", GRAPHI_F16}, {"F64", GRAPHI_F64}};
 
 struct place { /* a tensor and where it begins, for sorting */
     struct tensor_entry entry;

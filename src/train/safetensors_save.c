@@ -14,7 +14,9 @@
 #include <string.h>
 
 static const char *const dtype_word[] = {
-    [GRAPHI_F32] = "F32", [GRAPHI_BF16] = "BF16", [GRAPHI_I32] = "I32", [GRAPHI_I64] = "I64", [GRAPHI_U8] = "U8"};
+    [GRAPHI_F32] = "F32", [GRAPHI_BF16] = "BF16", [GRAPHI_I32] = "I32", [GRAPHI_I64] = "I64", [GRAPHI_U8] = "U8",
+    [GRAPHI_BOOL] = "BOOL", [GRAPHI_I8] = "I8", [GRAPHI_I16] = "I16", [GRAPHI_U16] = "U16", [GRAPHI_U32] = "U32",
+    [GRAPHI_U64] = "U64", [GRAPHI_F16] = "F16", [GRAPHI_F64] = "F64"};
 
 struct slot {
     const struct tensor_entry *tensor;
@@ -56,7 +58,8 @@ static graphi_status check_twice(const char *path, const char **names, size_t co
 static graphi_status check_tensor(const char *path, const struct tensor_entry *t)
 {
     TRY(check_text(path, t->name));
-    if (!strcmp(t->name, "__metadata__") || (unsigned)t->dtype > GRAPHI_U8 || t->rank < 0 || t->rank > GRAPHI_MAX_RANK)
+    if (!strcmp(t->name, "__metadata__") || (unsigned)t->dtype >= GRAPHI_DTYPES || t->rank < 0 ||
+        t->rank > GRAPHI_MAX_RANK)
         return fail(GRAPHI_INVALID, path,
                     "found tensor \"%.200s\" of type %d and rank %d, expected a known type, rank 0 to %d and "
                     "another name than __metadata__",

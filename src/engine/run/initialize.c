@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How parameters start. Every element comes from a counter-based generator keyed by (seed, parameter's name), so the
  * values depend neither on the order of parameters nor on what else the graph holds. */
+#include "base/element.h"
 #include "base/hash.h"
 #include "base/random.h"
 #include "engine/run/initialize.h"
-#include "kernels/copy.h"
 
 #include <math.h>
 #include <string.h>
@@ -57,13 +57,10 @@ static double element(const graphi_initializer *init, const struct value_type *t
 /* As value_bits; but where rounding reaches `below` (NAN: no limit), the next number down that the dtype has. */
 static uint64_t bits_below(graphi_dtype dtype, double value, double below)
 {
-    if (dtype != GRAPHI_F32 && dtype != GRAPHI_BF16)
+    if (!dtype_is_float(dtype))
         return value_bits(dtype, trunc(value) >= below ? floor(value) : value);
-    uint64_t bits = value_bits(dtype, value), sign = dtype == GRAPHI_F32 ? 0x80000000 : 0x8000;
-    uint32_t single = (uint32_t)(dtype == GRAPHI_F32 ? bits : bits << 16);
-    float rounded;
-    memcpy(&rounded, &single, sizeof rounded);
-    if (!(rounded >= below))
+    const uint64_t bits = value_bits(dtype, value), sign = UINT64_C(1) << (8 * graphi_dtype_size(dtype) - 1);
+    if (!(float_of_bits(dtype, bits) >= below))
         return bits;
     return bits & sign ? bits + 1 : bits ? bits - 1 : sign | 1;
 }
