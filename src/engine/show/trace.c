@@ -90,6 +90,28 @@ static double deviation(double squares, uint64_t n)
     return n > 1 ? sqrt(squares / (double)(n - 1)) : 0;
 }
 
+/* But for its detail and its team. */
+static struct timeline_event event_of(const graphi_plan *plan, int32_t task, const struct task_record *record,
+                                      const struct graphi_run *run)
+{
+    const struct bound *bound = &plan->compiled->task[task];
+    const struct node *node = graph_node(plan->compiled->graph, bound->node);
+    return (struct timeline_event){.name = node->scope ? node->scope : "",
+                                   .kind = node->kind->name,
+                                   .ready_ns = record->ready_ns,
+                                   .start_ns = record->start_ns,
+                                   .end_ns = record->end_ns,
+                                   .level_ns = plan->level[task],
+                                   .leader = record->leader,
+                                   .width = record->width ? record->width : 1,
+                                   .inlined = record->inlined,
+                                   .backward = node->backward,
+                                   .mean_ns = run ? run->average[task].mean_ns : 0,
+                                   .deviation_ns = run ? deviation(run->average[task].squares, run->traced) : 0,
+                                   .flops = bound->kernel.flops,
+                                   .bytes = bound->kernel.bytes};
+}
+
 /* Pieces of tasks by who joined, behind the events of the tasks. */
 static void add_joined(struct timeline_event *event, int32_t tasks, const struct join_trace *joined)
 {
@@ -128,27 +150,12 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
     }
     bool enough = true;
     for (int32_t t = 0; t < c->tasks; t++) {
-        const struct node *node = graph_node(c->graph, c->task[t].node);
         char detail[DETAIL_BYTES];
         describe(plan, t, run, detail);
         const char *kept = arena_string(&owned->arena, detail);
         enough = enough && kept;
-        owned->event[t] =
-            (struct timeline_event){.name = node->scope ? node->scope : "",
-                                    .kind = node->kind->name,
-                                    .detail = kept,
-                                    .ready_ns = records[t].ready_ns,
-                                    .start_ns = records[t].start_ns,
-                                    .end_ns = records[t].end_ns,
-                                    .level_ns = plan->level[t],
-                                    .leader = records[t].leader,
-                                    .width = records[t].width ? records[t].width : 1,
-                                    .inlined = records[t].inlined,
-                                    .backward = node->backward,
-                                    .mean_ns = run ? run->average[t].mean_ns : 0,
-                                    .deviation_ns = run ? deviation(run->average[t].squares, run->traced) : 0,
-                                    .flops = c->task[t].kernel.flops,
-                                    .bytes = c->task[t].kernel.bytes};
+        owned->event[t] = event_of(plan, t, &records[t], run);
+        owned->event[t].detail = kept;
         add_team(&owned->event[t], t, &records[t], &teams, !run);
     }
     char title[320];
