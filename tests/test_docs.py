@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What README.md and docs/ tell a reader to type, open or follow exists: commands, options, experiments, networks,
 files, functions and links; every experiment, policy, pass, option and cited paper is described, and the figures of README and of the
-tables and sentences below are those of docs/results.
+tables and sentences below are those of docs/results. No sentence is longer than a reader can hold.
 Without it the pages go stale one by one. `--self-test` plants a fault of each kind and expects it to be named."""
 
 import argparse
@@ -554,6 +554,37 @@ def check_parts(folder, architecture, problems):
                  if not fnmatch.filter(stems, name)]
 
 
+LONGEST = 30
+GENERATED = "docs/operations.md"  # its cells are summaries of src/ops, which the structure test asks for
+
+
+def prose(text, cells):
+    """The paragraphs, items and cells of a page; a stretch of code is one word, a link its text."""
+    text = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(r"`[^`]*`", "code", text)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    for part in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) |[#|])|(?<=\|)\n", re.sub(r"^(#.*)$", r"\n\1\n", text, flags=re.MULTILINE)):
+        if part.startswith("|"):
+            yield from part.split("|") if cells else ()
+        elif not part.startswith("    "):
+            yield part
+
+
+@functools.cache
+def long_sentences(text, cells=True):
+    """Sentences of more than LONGEST words, their beginnings."""
+    sentences = (" ".join(sentence.split()) for part in prose(text, cells)
+                 for sentence in re.split(r"(?<=[.!?])[)*\"]*\s+(?=[\"(*A-Z0-9]|code)", part))
+    return [sentence[:60] for sentence in sentences if len(re.findall(r"\S*\w\S*", sentence)) > LONGEST]
+
+
+def check_length(name, text, problems):
+    """A sentence that a newcomer reads twice. Pages of results are tables with their reasons, and left out."""
+    if not name.is_relative_to("docs/results"):
+        problems += [f"{name}: found a sentence of more than {LONGEST} words, expected two: {beginning}…"
+                     for beginning in long_sentences(text, str(name) != GENERATED)]
+
+
 def check(tool, pages, sources):
     problems = []
     architecture = pages[ROOT / "docs/architecture.md"]
@@ -574,6 +605,7 @@ def check(tool, pages, sources):
         check_sections(page, pages, problems)
         check_functions(name, text, problems)
         check_citations(name, text, papers, problems)
+        check_length(name, text, problems)
     linked = {resolved(page.parent, link) for page, text in pages.items() for link in found_in(LINK, text)}
     for page in pages:
         if page.name != "README.md" and page not in linked:
@@ -594,6 +626,7 @@ def check(tool, pages, sources):
 
 
 FAULTS = ("`graphi nocommand lstm`", "`graphi run lstm --nonsense`", "`graphi bench no-such`", "`graphi train nonet`", "`src/engine/nothing.c`",
+          " ".join(["A", *LONGEST * ["word"]]) + ".", "| a | " + " ".join(["The", *LONGEST * ["cell"]]) + " |",
           "[gone](nothing.md)", "[gone](docs/tour.md#nothing)", "`schedule_run` (**`schedule/schedule.c`**)", "cavs.txt §3", 
           "| lstm small | 99 % | 1.39 | 1.89 / 1.74 | 2.49 | 1.29 × 1.09 × 0.99 |")
 
