@@ -627,7 +627,7 @@ def check(tool, pages, sources):
 
 FAULTS = ("`graphi nocommand lstm`", "`graphi run lstm --nonsense`", "`graphi bench no-such`", "`graphi train nonet`", "`src/engine/nothing.c`",
           " ".join(["A", *LONGEST * ["word"]]) + ".", "| a | " + " ".join(["The", *LONGEST * ["cell"]]) + " |",
-          "[gone](nothing.md)", "[gone](docs/tour.md#nothing)", "`schedule_run` (**`schedule/schedule.c`**)", "cavs.txt §3", 
+          "[gone](nothing.md)", "[gone](docs/tour.md#nothing)", "`schedule_run` (**`machine/team.c`**)", "cavs.txt §3", 
           "| lstm small | 99 % | 1.39 | 1.89 / 1.74 | 2.49 | 1.29 × 1.09 × 0.99 |")
 
 # Page, what is taken out of it.
