@@ -40,15 +40,11 @@ cmake -S . -B build -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_FLAGS="${GRAPHI_TEST
 ./build/train_graphi || fail "graphi::graphi: the loss did not fall"
 ./build/train_static || fail "graphi::static: the loss did not fall"
 
-# The whole programs of the pages compile, run, and find what they check.
+# The whole program of README compiles, runs, and finds what it checks.
 block() { sed -n '/^```c$/,/^```$/p' "$1" | sed '/^```/d'; }
 block "$source/README.md" >readme.c
-block "$source/docs/c-api.md" >page.c
-for page in readme page; do
-    ${CC:-cc} -Werror ${GRAPHI_TEST_FLAGS:-} $page.c -o $page $(pkg-config --cflags --libs graphi) || fail "$page.c: found no program"
-done
+${CC:-cc} -Werror ${GRAPHI_TEST_FLAGS:-} readme.c -o readme $(pkg-config --cflags --libs graphi) || fail "README.md: found no program"
 LD_LIBRARY_PATH=$library ./readme >"$folder/log" || fail "README.md: found a program whose loss does not fall"
-LD_LIBRARY_PATH=$library ./page >"$folder/log" || fail "docs/c-api.md: found a program that fails"
 
 # The examples keep what their comments promise.
 examples=$prefix/share/doc/graphi/examples programs=$folder/examples
