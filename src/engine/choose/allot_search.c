@@ -209,30 +209,35 @@ static void fill_limits(struct search *s)
     s->limits_begin[s->t->curves_count] = count;
 }
 
+/* NULL after the first that found no memory. */
+static void *room(struct search *s, bool *enough, size_t count, size_t size)
+{
+    void *array = *enough ? arena_alloc(&s->arrays, count * size) : NULL;
+    *enough = array != NULL;
+    return array;
+}
+
 graphi_status search_open(struct search *s)
 {
-    size_t n = (size_t)s->t->count + 1;
+    size_t n = (size_t)s->t->count, classes = (size_t)s->t->curves_count + 1;
     size_t most_choices = CURVE_SAMPLES + 2 + 2 * (size_t)ceil(sqrt(s->workers)); /* measured, and even parts */
-    s->now = allotment_create(n, 0);
-    s->best = allotment_create(n, 0);
-    s->base = allotment_create(n, 0);
-    s->offset = mem_zalloc_array(n, sizeof *s->offset);
-    s->base_offset = mem_zalloc_array(n, sizeof *s->offset);
-    s->records = mem_zalloc_array(n, sizeof *s->records);
-    s->base_records = mem_zalloc_array(n, sizeof *s->base_records);
-    s->choices = mem_zalloc_array(((size_t)s->t->curves_count + 1) * most_choices, sizeof *s->choices);
-    s->choices_begin = mem_zalloc_array((size_t)s->t->curves_count + 1, sizeof *s->choices_begin);
-    s->limits = mem_zalloc_array(((size_t)s->t->curves_count + 1) * CURVE_SAMPLES, sizeof *s->limits);
-    s->limits_begin = mem_zalloc_array((size_t)s->t->curves_count + 1, sizeof *s->limits_begin);
-    s->flow = mem_zalloc_array(n, sizeof *s->flow);
-    s->level = mem_zalloc_array(n, sizeof *s->level);
-    s->next = mem_zalloc_array(n, sizeof *s->next);
-    s->chain = mem_zalloc_array(n, sizeof *s->chain);
-    s->key = mem_zalloc_array(n, sizeof *s->key);
-    s->turns = mem_zalloc_array(n, sizeof *s->turns);
-    if (!s->now || !s->base || !s->best || !s->offset || !s->base_offset || !s->records || !s->base_records ||
-        !s->choices || !s->choices_begin || !s->limits || !s->limits_begin || !s->flow || !s->level || !s->next ||
-        !s->chain || !s->key || !s->turns)
+    bool enough = (s->now = allotment_create(n, 0)) && (s->best = allotment_create(n, 0)) &&
+                  (s->base = allotment_create(n, 0));
+    s->offset = room(s, &enough, n, sizeof *s->offset);
+    s->base_offset = room(s, &enough, n, sizeof *s->offset);
+    s->records = room(s, &enough, n, sizeof *s->records);
+    s->base_records = room(s, &enough, n, sizeof *s->base_records);
+    s->choices = room(s, &enough, classes * most_choices, sizeof *s->choices);
+    s->choices_begin = room(s, &enough, classes, sizeof *s->choices_begin);
+    s->limits = room(s, &enough, classes * CURVE_SAMPLES, sizeof *s->limits);
+    s->limits_begin = room(s, &enough, classes, sizeof *s->limits_begin);
+    s->flow = room(s, &enough, n, sizeof *s->flow);
+    s->level = room(s, &enough, n, sizeof *s->level);
+    s->next = room(s, &enough, n, sizeof *s->next);
+    s->chain = room(s, &enough, n, sizeof *s->chain);
+    s->key = room(s, &enough, n, sizeof *s->key);
+    s->turns = room(s, &enough, n, sizeof *s->turns);
+    if (!enough)
         return fail_memory("search of widths", n * 64);
     fill_choices(s);
     fill_limits(s);
@@ -261,21 +266,8 @@ void search_close(struct search *s)
     simulator_close(&s->simulator);
     allotment_destroy(s->now);
     allotment_destroy(s->best);
-    mem_free(s->records);
-    mem_free(s->base_records);
     allotment_destroy(s->base);
-    mem_free(s->offset);
-    mem_free(s->base_offset);
-    mem_free(s->choices);
-    mem_free(s->choices_begin);
-    mem_free(s->limits);
-    mem_free(s->limits_begin);
-    mem_free(s->flow);
-    mem_free(s->level);
-    mem_free(s->next);
-    mem_free(s->chain);
-    mem_free(s->key);
-    mem_free(s->turns);
     mem_free(s->from_begin);
     mem_free(s->from);
+    arena_free(&s->arrays);
 }

@@ -6,6 +6,7 @@
 #ifndef ENGINE_ALLOT_SEARCH_H
 #define ENGINE_ALLOT_SEARCH_H
 
+#include "base/arena.h"
 #include "base/random.h"
 #include "engine/choose/draft.h"
 #include "engine/choose/insertion.h"
@@ -37,6 +38,7 @@ struct search {
     uint64_t draws;
     struct insertion *insertion;
     struct turn *turns;   /* one a task */
+    struct arena arrays;  /* those above */
     graphi_status status; /* of the last simulation that failed: what was found without it does not stand */
 };
 
