@@ -17,6 +17,7 @@
 #include "graphi/schedule.h"
 #include "graphi/simulate.h"
 #include "graphi/state.h"
+#include "graphi/train.h"
 #include "graphi/types.h"
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "train/corpus.h"
+#include "train/data.h"
 #include "train/resample.h"
 
 #include <stdio.h>
@@ -422,3 +423,5 @@ const char *graphi_data_word(const graphi_data *data, int64_t id, size_t *length
         *length = v->words[id].length;
     return v->words[id].text;
 }
+
+const graphi_data_options *data_options(const graphi_data *data) { return &data->corpus->options; }
