@@ -36,6 +36,9 @@ GRAPHI_API void graphi_state_destroy(graphi_state *state);
 GRAPHI_API graphi_status graphi_state_get(const graphi_state *state, const char *name, void *data, size_t bytes);
 GRAPHI_API graphi_status graphi_state_set(graphi_state *state, const char *name, const void *data, size_t bytes);
 
+/* Sets every parameter whose name begins with `prefix` to zero: what a text carried, where it begins anew. MEMORY. */
+GRAPHI_API graphi_status graphi_state_zero(graphi_state *state, const char *prefix);
+
 /* The i-th parameter in the order of names: name, type and shape; false past the end, the results untouched. dims holds
  * GRAPHI_MAX_RANK, of which `rank` are set. The name lives as long as the state; graphi_state_extend moves places. */
 GRAPHI_API bool graphi_state_at(const graphi_state *state, int i, const char **name, graphi_dtype *dtype, int *rank,

@@ -3,9 +3,10 @@
  * the same training step on one thread, sequentially on all cores, with a naive shared queue and with Graphi, in
  * alternation, and writes timeline.html. Gains are told against the sequential engine, which has as many cores. */
 #include "cli/commands.h"
-#include "cli/trainer.h"
+#include "cli/training.h"
 #include "tool/report.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { ENGINES = 4, BASE = 1, ROUNDS = 30 }; /* BASE: the engine that others are compared with */
@@ -30,7 +31,35 @@ static graphi_setting setting_of(const struct engine *engine, const graphi_plan_
     return engine->tuned ? tuned->setting : setting;
 }
 
-static graphi_status make_engine(const struct trainer *t, struct engine *engine)
+/* One batch, which all engines take. */
+struct batch {
+    float *images;
+    int32_t *labels;
+    size_t image_bytes, label_bytes;
+};
+
+static graphi_status batch_open(const struct training *t, struct batch *batch)
+{
+    const graphi_model_info *s = &t->job.info;
+    const size_t rows = (size_t)s->batch, pixels = rows * (size_t)(s->image * s->image * s->channels);
+    int64_t samples;
+    *batch = (struct batch){.image_bytes = pixels * sizeof *batch->images, .label_bytes = rows * sizeof *batch->labels};
+    batch->images = calloc(1, batch->image_bytes);
+    batch->labels = calloc(1, batch->label_bytes);
+    if (!batch->images || !batch->labels)
+        return report_error(GRAPHI_MEMORY, "batch", "found no memory, expected %zu bytes", batch->image_bytes);
+    graphi_status status = graphi_data_next(t->data, batch->images, batch->image_bytes, batch->labels,
+                                            batch->label_bytes, &samples);
+    return status == GRAPHI_OK ? status : report_failure(status);
+}
+
+static void batch_close(struct batch *batch)
+{
+    free(batch->images);
+    free(batch->labels);
+}
+
+static graphi_status make_engine(const struct training *t, const struct batch *batch, struct engine *engine)
 {
     graphi_plan_info tuned;
     graphi_machine_info machine;
@@ -42,8 +71,9 @@ static graphi_status make_engine(const struct trainer *t, struct engine *engine)
     float rate = 0; /* timing leaves the trained parameters alone */
     if ((status = graphi_plan_with(t->job.plan, &change, &engine->plan)) != GRAPHI_OK ||
         (status = graphi_run_create(engine->plan, t->job.state, &engine->run)) != GRAPHI_OK ||
-        (status = batch_set(&t->batch, &t->job.info, engine->run)) != GRAPHI_OK ||
-        (status = graphi_run_set(engine->run, "learning_rate", GRAPHI_F32, &rate, sizeof rate)) != GRAPHI_OK)
+        (status = graphi_run_set(engine->run, "images", batch->images, batch->image_bytes)) != GRAPHI_OK ||
+        (status = graphi_run_set(engine->run, "labels", batch->labels, batch->label_bytes)) != GRAPHI_OK ||
+        (status = graphi_run_set(engine->run, "learning_rate", &rate, sizeof rate)) != GRAPHI_OK)
         return report_failure(status);
     return GRAPHI_OK;
 }
@@ -66,7 +96,7 @@ static graphi_status time_engines(struct engine *engine)
 /* Where the demonstration talks. */
 static FILE *talk(const struct options *options) { return options_json_is_stdout(options) ? stderr : stdout; }
 
-static void add_rows(const struct trainer *t, struct engine *engine, struct result *result)
+static void add_rows(const struct training *t, struct engine *engine, struct result *result)
 {
     graphi_machine_info machine;
     graphi_machine_get_info(t->job.machine, &machine);
@@ -93,7 +123,7 @@ static void add_rows(const struct trainer *t, struct engine *engine, struct resu
     }
 }
 
-static graphi_status compare(struct trainer *t, struct result *result)
+static graphi_status compare(struct training *t, struct result *result)
 {
     struct engine engine[ENGINES] = {
         {.id = "one thread", .policy = GRAPHI_POLICY_SEQUENTIAL},
@@ -101,9 +131,11 @@ static graphi_status compare(struct trainer *t, struct result *result)
         {.id = "naive shared queue", .policy = GRAPHI_POLICY_NAIVE, .executors = true},
         {.id = "graphi", .tuned = true},
     };
-    graphi_status status = GRAPHI_OK;
+    struct batch batch;
+    graphi_status status = batch_open(t, &batch);
     for (int e = 0; e < ENGINES && status == GRAPHI_OK; e++)
-        status = make_engine(t, &engine[e]);
+        status = make_engine(t, &batch, &engine[e]);
+    batch_close(&batch);
     if (status == GRAPHI_OK)
         status = time_engines(engine);
     if (status == GRAPHI_OK)
@@ -134,23 +166,23 @@ int command_demo(const struct options *options)
     demo.tune_given = true; /* the demonstration always shows the profiler at work */
     demo.tune = options->tune_given ? options->tune : options->plan ? 0 : 8;
     struct result result = result_begin("demo", NULL, options->argc, options->argv);
-    struct trainer trainer;
+    struct training training;
     FILE *out = talk(options);
     fprintf(out, "PathNet on Fashion-MNIST: profile, train, compare\n");
     fflush(out);
-    graphi_status status = trainer_open(&demo, options->subject, GRAPHI_TEST, demo.tune, &result, &trainer);
+    graphi_status status = training_prepare(&demo, options->subject, GRAPHI_TEST, demo.tune, &result, &training);
     if (status == GRAPHI_OK) {
-        job_describe(&trainer.job, &result);
-        job_explain(options, trainer.job.plan);
+        job_describe(&training.job, &result);
+        job_explain(options, training.job.plan);
         fflush(out);
-        status = trainer_run(&trainer);
+        status = training_run(&training);
         if (status == GRAPHI_OK)
-            status = compare(&trainer, &result);
-        result_plan(&result, trainer.job.plan, trainer.job.run);
-        job_record(&trainer.job, &result);
+            status = compare(&training, &result);
+        result_plan(&result, training.job.plan, training.job.run);
+        job_record(&training.job, &result);
         status = job_write(options, &result, status);
     }
-    trainer_close(&trainer);
+    training_close(&training);
     result_end(&result);
     return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphi eval: a checkpoint on the test split. */
+/* graphi eval: a checkpoint on a split of its data, by default the test split, or what training held out. */
 #include "cli/checkpoint.h"
 #include "cli/commands.h"
 #include "cli/evaluate.h"
@@ -7,31 +7,54 @@
 #include "cli/gan_steps.h"
 #include "tool/report.h"
 
+#include <string.h>
+
+static const char *const splits[] = {[GRAPHI_TRAIN] = "train", [GRAPHI_VALIDATION] = "validation",
+                                     [GRAPHI_TEST] = "test"};
+
+/* --split, by default test. */
+static graphi_data_split split_asked(const struct options *options)
+{
+    int split = GRAPHI_TEST;
+    while (options->split && strcmp(options->split, splits[split]) != 0)
+        split--;
+    return (graphi_data_split)split;
+}
+
+static const char *split_of(const struct evaluator *e)
+{
+    graphi_data_info about;
+    graphi_data_get_info(e->data, &about);
+    return splits[about.split];
+}
+
 /* One pass over the split, or the --steps batches of it that were asked for, whole or not at all. */
-static graphi_status score_all(struct evaluator *e, struct score *score, struct result *result)
+static graphi_status score_all(struct evaluator *e, graphi_score *score, struct result *result)
 {
     const struct options *o = e->job.options;
-    struct answers answers = {.info = {0}};
+    struct predictions predictions = {.info = {0}};
+    char whole[48];
     graphi_status status = GRAPHI_OK;
+    snprintf(whole, sizeof whole, "to score the whole %s split", split_of(e));
     if (o->output)
-        status = answers_begin(o, evaluator_rows(e, o->steps), &e->job.info, &answers);
-    e->answers = o->output ? &answers : NULL;
+        status = predictions_begin(o, evaluator_rows(e, o->steps), &e->job.info, &predictions);
+    e->predictions = o->output ? &predictions : NULL;
     if (status == GRAPHI_OK)
         status = evaluator_score(e, o->steps, score);
     if (status == GRAPHI_OK) {
         job_explain_run(o, e->job.run); /* an error is the last that is said */
-        status = report_stopped("eval", "to score the whole test split");
+        status = report_stopped("eval", whole);
     }
-    graphi_status ended = answers_end(&answers, status == GRAPHI_OK, result);
-    e->answers = NULL;
+    graphi_status ended = predictions_end(&predictions, status == GRAPHI_OK, result);
+    e->predictions = NULL;
     return status == GRAPHI_OK ? ended : status;
 }
 
 /* The metric goes into the result when it is one of the whole split (or of the --steps batches asked for). */
-static graphi_status score_test(struct evaluator *e, struct result *result)
+static graphi_status score_split(struct evaluator *e, struct result *result)
 {
     const char *metric = e->job.info.metric;
-    struct score score;
+    graphi_score score;
     graphi_status status = score_all(e, &score, result);
     if (status != GRAPHI_OK)
         return status;
@@ -39,52 +62,74 @@ static graphi_status score_test(struct evaluator *e, struct result *result)
                               "value", result_metric(result, score.metric), "state_sha256");
     result_set(result->root, "train", result->train);
     if (e->job.info.feed == GRAPHI_MODEL_IMAGES) {
-        result_note(result, "%s %.4f, loss %.4f over %lld samples of the test split", metric, score.metric, score.loss,
-                    (long long)score.samples);
+        result_note(result, "%s %.4f, loss %.4f over %lld samples of the %s split", metric, score.metric, score.loss,
+                    (long long)score.samples, split_of(e));
         return GRAPHI_OK;
     }
     graphi_data_info about;
     graphi_data_get_info(e->data, &about);
-    result_note(result, "%s %.4f, loss %.4f over %lld of %lld tokens of the test split, windows of %lld in %lld rows",
+    result_note(result, "%s %.4f, loss %.4f over %lld of %lld tokens of the %s split, windows of %lld in %lld rows",
                 metric, score.metric, score.loss, (long long)(score.samples * e->job.info.steps),
-                (long long)about.samples, (long long)e->job.info.steps, (long long)about.batch);
-    result_note(result, "%lld of %lld tokens (%.2f %%) are not in the vocabulary, and count as <unk>",
-                (long long)about.unknown, (long long)about.samples,
-                100 * (double)about.unknown / (double)about.samples);
+                (long long)about.samples, split_of(e), (long long)e->job.info.steps, (long long)about.batch);
     return GRAPHI_OK;
+}
+
+/* Where nobody asks and there are no test files, what training held out: a single file has no other part that was not
+ * learnt. */
+static graphi_status open_split(const struct options *options, const graphi_data *data, struct result *result,
+                                graphi_data **out)
+{
+    graphi_status status = graphi_data_open_split(data, split_asked(options), 0, out);
+    if (status == GRAPHI_UNSUPPORTED && !options->split) {
+        char why[512];
+        snprintf(why, sizeof why, "%s", graphi_message());
+        status = graphi_data_open_split(data, GRAPHI_VALIDATION, 0, out);
+        if (status == GRAPHI_OK)
+            result_note(result, "no test split, scored on what training holds out: %s", why);
+    }
+    return status == GRAPHI_OK ? status : report_failure(status);
+}
+
+/* The network in its evaluation form, with the parameters of the checkpoint. */
+static graphi_status open(const struct options *options, struct result *result, struct job *job, struct evaluator *e)
+{
+    graphi_model_options model;
+    graphi_data *data = NULL, *split = NULL;
+    graphi_status status = form_trained(options, options->subject, &model, &data);
+    if (status == GRAPHI_OK)
+        status = open_split(options, data, result, &split);
+    if (status == GRAPHI_OK) {
+        model.evaluation = true; /* of the file only what evaluation computes with: no slots, no side classifiers */
+        status = job_begin(options, options->subject, &model, job);
+    }
+    if (status == GRAPHI_OK)
+        status = checkpoint_load_parameters(job, data, result);
+    if (status == GRAPHI_OK) {
+        status = evaluator_open(job, true, split, e);
+        split = NULL; /* the evaluator's, also when it failed */
+    }
+    graphi_data_close(split);
+    graphi_data_close(data);
+    return status;
 }
 
 int command_eval(const struct options *options)
 {
     struct job job = {0};
     struct evaluator evaluator = {0};
-    graphi_model_options model;
-    graphi_data *data = NULL, *test = NULL;
     if (gan_is(options->subject))
         return report_usage("eval", options->subject, "a network with a metric: samples come from training");
     if (!options->checkpoint)
         return report_usage("--checkpoint", "nothing", "the file that training wrote");
     struct result result = result_begin("eval", NULL, options->argc, options->argv);
-    graphi_status status = form_trained(options, options->subject, &model, &data);
-    if (status == GRAPHI_OK && (status = graphi_data_open_split(data, GRAPHI_TEST, 0, &test)) != GRAPHI_OK)
-        report_failure(status);
-    if (status == GRAPHI_OK) {
-        model.evaluation = true; /* of the file only what evaluation computes with: no slots, no side classifiers */
-        status = job_begin(options, options->subject, &model, &job);
-    }
-    if (status == GRAPHI_OK)
-        status = checkpoint_load_parameters(&job, data, &result);
-    if (status == GRAPHI_OK) {
-        status = evaluator_open(&job, true, test, &evaluator);
-        test = NULL; /* the evaluator's, also when it failed */
-    }
+    graphi_status status = open(options, &result, &job, &evaluator);
     if (status == GRAPHI_OK) {
         job_describe(&evaluator.job, &result);
         if (options->data && !options_given(options, "--data"))
             result_note(&result, "--data: %s, on which %s was trained", options->data, options->checkpoint);
         if (options->explain)
             job_explain(options, evaluator.job.plan);
-        status = score_test(&evaluator, &result);
+        status = score_split(&evaluator, &result);
         job_row(&evaluator.job, job.name, &result);
         result_plan(&result, evaluator.job.plan, evaluator.job.run);
         job_record(&evaluator.job, &result);
@@ -93,8 +138,6 @@ int command_eval(const struct options *options)
         status = job_finish(options, &result, status);
     }
     evaluator_close(&evaluator);
-    graphi_data_close(test);
-    graphi_data_close(data);
     job_close(&job);
     result_end(&result);
     return status;

@@ -5,13 +5,10 @@
 #include <string.h>
 
 #include "cli/checkpoint.h"
+#include "cli/data_path.h"
 #include "cli/resume.h"
 #include "tool/job.h"
 #include "tool/report.h"
-
-#define FASHION "/usr/share/datasets/fashion-mnist"
-
-const char *form_data_path(const struct options *options) { return options->data ? options->data : FASHION; }
 
 /* The task that the options ask for, by default the one that learns. USAGE where it has no data, or not those that
  * --classes, --level or --vocabulary is of. */
@@ -63,10 +60,11 @@ static graphi_status open_data(const struct options *options, const char *name, 
                                .cache_bytes = images ? (size_t)1 << 31 : 0,
                                .raw = !info.metric, /* a network that makes images wants them in [0, 1] */
                                .validation = info.metric ? 0 : -1, /* nothing judges it: it learns from all */
+                               .ordered = options->split != NULL, /* as they lie: eval */
                                .characters = options->level && strcmp(options->level, "character") == 0,
                                .vocabulary = options->vocabulary,
                                .format = images ? GRAPHI_DATA_IMAGES : GRAPHI_DATA_TEXT};
-    status = graphi_data_open(form_data_path(options), &how, data);
+    status = graphi_data_open(data_path_of(options), &how, data);
     if (status != GRAPHI_OK)
         return report_failure(status);
     graphi_data_get_info(*data, &about);

@@ -5,9 +5,6 @@
 
 #include "tool/options.h"
 
-/* --data, or where images lie by default. */
-const char *form_data_path(const struct options *options);
-
 /* Opens the data and fills the model options that fit them: classes, channels, vocabulary. */
 graphi_status form_with_data(const struct options *options, const char *name, graphi_data_split split,
                              graphi_model_options *model, graphi_data **data);

@@ -29,7 +29,7 @@ const struct command commands[] = {
     {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html",
      OF_COMPILED | OF_CHECKPOINT | OF_DATA | OF_USE | OF_TRAIN, COMMAND_TRAINS, command_demo, NULL},
     {"train", "M", "train a network on real data", OF_LEARNING | OF_TRAIN, COMMAND_TRAINS, command_train, NULL},
-    {"eval", "M", "loss and metric of a checkpoint on the test split", OF_LEARNING | OF_OUTPUT, COMMAND_SCORES,
+    {"eval", "M", "loss and metric of a checkpoint on the test split", OF_LEARNING | OF_SPLIT | OF_OUTPUT, COMMAND_SCORES,
      command_eval, NULL},
     {"profile", "M", "search the setting, write the plan, explain it", OF_COMPILED | OF_ANY_FORM | OF_TRAINED, 0,
      command_profile, NULL},

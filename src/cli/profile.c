@@ -4,7 +4,6 @@
 #include "cli/arrays.h"
 #include "cli/checkpoint.h"
 #include "cli/commands.h"
-#include "cli/evaluate.h"
 #include "cli/form.h"
 #include "tool/job.h"
 #include "tool/plan.h"
@@ -19,8 +18,8 @@ static graphi_status measure(struct job *job, struct result *result, int64_t rep
     int64_t i = -1;
     for (; i < repeat && status == GRAPHI_OK && !report_interrupted(); i++) {
         graphi_run_info info;
-        if ((status = zero_states(job->state, "eval/state/")) != GRAPHI_OK)
-            return status;
+        if ((status = graphi_state_zero(job->state, "eval/state/")) != GRAPHI_OK)
+            break;
         status = graphi_run_execute(job->run);
         graphi_run_get_info(job->run, &info);
         if (i < 0)

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/form.h"
-#include "cli/said.h"
+#include "cli/checkpoint.h"
+#include "cli/data_path.h"
 #include "tool/option_value.h"
 #include "tool/report.h"
 
@@ -29,9 +29,9 @@ static void isa(const struct job *job, char *word)
 }
 
 /* From wherever it will be resumed; links stay, since a name tells the format. What JSON cannot say is typed again. */
-static void data_path(const struct job *job, char *word)
+static void absolute_path(const struct job *job, char *word)
 {
-    const char *path = form_data_path(job->options);
+    const char *path = data_path_of(job->options);
     char folder[RESUME_BYTES] = "";
     const bool known = *path == '/' || getcwd(folder, sizeof folder);
     const int length = snprintf(word, RESUME_BYTES, "%s%s%s", folder, *path == '/' ? "" : "/", path);
@@ -51,22 +51,23 @@ static const struct kept {
     const char *key, *option;
     const char *instead; /* where this one was typed, too, the checkpoint's is not taken; NULL: none */
     bool learns;         /* another value gives other bits */
+    bool trainer;        /* the library's trainer writes it itself */
     void (*word)(const struct job *job, char *word); /* NULL: what the options have */
     bool (*means)(const char *word);                 /* NULL: whatever the option takes means something */
     const char *expected;                            /* where it means nothing */
 } kept[] = {
-    {"train.lr", "--lr", NULL, true, NULL, NULL, NULL},
-    {"train.schedule", "--schedule", NULL, true, NULL, is_schedule, "a learning-rate schedule"},
-    {"train.precision", "--precision", NULL, true, precision, NULL, NULL},
-    {"train.isa", "--isa", NULL, true, isa, NULL, NULL},
-    {"train.conv-error", "--conv-error", NULL, true, NULL, NULL, NULL},
-    {"train.disable", "--disable", NULL, true, NULL, are_passes, "passes that can be switched"},
-    {"train.allow-rounding", "--allow-rounding", NULL, true, NULL, is_yes, "yes"},
-    {"train.steps", "--steps", "--epochs", false, NULL, NULL, NULL},
-    {"train.epochs", "--epochs", "--steps", false, NULL, NULL, NULL},
-    {"train.validate", "--validate", NULL, false, NULL, NULL, NULL},
-    {"train.every", "--every", NULL, false, NULL, NULL, NULL},
-    {"data.path", "--data", NULL, false, data_path, NULL, NULL},
+    {"train.lr", "--lr", NULL, true, true, NULL, NULL, NULL},
+    {"train.schedule", "--schedule", NULL, true, true, NULL, is_schedule, "a learning-rate schedule"},
+    {"train.precision", "--precision", NULL, true, false, precision, NULL, NULL},
+    {"train.isa", "--isa", NULL, true, false, isa, NULL, NULL},
+    {"train.conv-error", "--conv-error", NULL, true, false, NULL, NULL, NULL},
+    {"train.disable", "--disable", NULL, true, false, NULL, are_passes, "passes that can be switched"},
+    {"train.allow-rounding", "--allow-rounding", NULL, true, false, NULL, is_yes, "yes"},
+    {"train.steps", "--steps", "--epochs", false, true, NULL, NULL, NULL},
+    {"train.epochs", "--epochs", "--steps", false, true, NULL, NULL, NULL},
+    {"train.validate", "--validate", NULL, false, true, NULL, NULL, NULL},
+    {"train.every", "--every", NULL, false, true, NULL, NULL, NULL},
+    {"data.path", "--data", NULL, false, false, absolute_path, NULL, NULL},
 };
 enum { KEPT = sizeof kept / sizeof *kept };
 
@@ -79,12 +80,22 @@ static void current(const struct job *job, const struct kept *k, char *word)
         *word = 0; /* also of what it does not hold */
 }
 
-const char *resume_word(const struct job *job, int i, char *word)
+int resume_strings(const struct job *job, const char *const **keys, const char *const **values)
 {
-    if (i >= KEPT)
-        return NULL;
-    current(job, &kept[i], word);
-    return kept[i].key;
+    static char word[KEPT][RESUME_BYTES];
+    static const char *key[KEPT], *value[KEPT];
+    int count = 0;
+    for (int i = 0; i < KEPT; i++) {
+        if (kept[i].trainer)
+            continue;
+        current(job, &kept[i], word[count]);
+        key[count] = kept[i].key;
+        value[count] = word[count];
+        count += *word[count] != 0;
+    }
+    *keys = key;
+    *values = value;
+    return count;
 }
 
 /* --- what is read --- */
@@ -92,12 +103,13 @@ const char *resume_word(const struct job *job, int i, char *word)
 /* By the checkpoint that is resumed; "": it does not say. The options have pointers to it. */
 static char found[KEPT][RESUME_BYTES];
 
-static void find(void *said, const char *key, const char *value)
+static void find(const graphi_checkpoint *file)
 {
-    said_add(said, key, value);
-    for (int i = 0; i < KEPT; i++)
-        if (strcmp(kept[i].key, key) == 0 && strlen(value) < RESUME_BYTES)
+    for (int i = 0; i < KEPT; i++) {
+        const char *value = graphi_checkpoint_text(file, kept[i].key);
+        if (value && strlen(value) < RESUME_BYTES)
             strcpy(found[i], value);
+    }
 }
 
 /* What was typed over may be anything: so a file whose words are of another version can be gone on from. */
@@ -171,36 +183,42 @@ static const char *network_of(const char *text)
     return NULL;
 }
 
-static graphi_status find_network(const struct said *said, struct options *o)
+static graphi_status find_network(const graphi_checkpoint *file, struct options *o)
 {
-    const char *computes = said->network.computes;
+    graphi_checkpoint_info info;
+    graphi_checkpoint_get_info(file, &info);
     if (!o->subject)
-        o->subject = network_of(computes);
+        o->subject = info.network;
     if (o->subject)
         return GRAPHI_OK;
     return report_error(GRAPHI_INVALID, o->checkpoint,
                         "found a checkpoint of %s%s%s, expected one of a network of this build, or its name beside",
-                        *computes ? "'" : "no network that it says", computes, *computes ? "'" : "");
+                        *info.words ? "'" : "no network that it says", info.words, *info.words ? "'" : "");
 }
 
 graphi_status resume_network(struct options *o)
 {
-    struct said said = {.found = 0};
+    graphi_checkpoint *file = NULL;
     if (o->subject || !o->checkpoint)
         return GRAPHI_OK;
-    graphi_status status = graphi_state_load(NULL, o->checkpoint, said_add, &said);
-    return status == GRAPHI_OK ? find_network(&said, o) : report_failure(status);
+    graphi_status status = checkpoint_open(o, &file);
+    if (status == GRAPHI_OK)
+        status = find_network(file, o);
+    graphi_checkpoint_close(file);
+    return status;
 }
 
 graphi_status resume_data(struct options *o)
 {
     struct options form = *o; /* which the command asks for itself: here, whether the file is of this network */
-    struct said said = {.found = 0};
+    graphi_checkpoint *file = NULL;
     if (!o->checkpoint || options_given(o, "--data"))
         return GRAPHI_OK;
-    if (graphi_state_load(NULL, o->checkpoint, find, &said) != GRAPHI_OK)
+    if (graphi_checkpoint_open(o->checkpoint, &file) != GRAPHI_OK)
         return GRAPHI_OK; /* as the command finds when it reads it, after what is wrong with its words */
-    graphi_status status = said_complete(o->checkpoint, &said, o->subject, &form);
+    find(file);
+    graphi_status status = checkpoint_complete(file, o->subject, &form);
+    graphi_checkpoint_close(file);
     return status == GRAPHI_OK && is_taken(o, kept_of("--data")) ? take_word(o, kept_of("--data")) : status;
 }
 
@@ -238,24 +256,33 @@ static graphi_status find_checkpoint(struct options *o, bool *none)
                         strerror(errno));
 }
 
+static graphi_status take_all(const graphi_checkpoint *file, struct options *o)
+{
+    graphi_checkpoint_info info;
+    graphi_status status;
+    find(file);
+    graphi_checkpoint_get_info(file, &info);
+    if ((status = find_network(file, o)) != GRAPHI_OK ||
+        (status = checkpoint_complete(file, o->subject, o)) != GRAPHI_OK || (status = take_words(o)) != GRAPHI_OK)
+        return status;
+    if (!o->seed_given)
+        o->seed = info.seed;
+    return settle_isa(o);
+}
+
 graphi_status resume_options(struct options *o)
 {
-    struct said said = {.found = 0};
+    graphi_checkpoint *file = NULL;
     bool none;
     if (!o->resume)
         return GRAPHI_OK;
     graphi_status status = find_checkpoint(o, &none);
     if (status != GRAPHI_OK || none)
         return status;
-    if ((status = graphi_state_load(NULL, o->checkpoint, find, &said)) != GRAPHI_OK)
-        return report_failure(status);
-    if ((status = find_network(&said, o)) != GRAPHI_OK ||
-        (status = said_complete(o->checkpoint, &said, o->subject, o)) != GRAPHI_OK ||
-        (status = take_words(o)) != GRAPHI_OK)
-        return status;
-    if (!o->seed_given)
-        o->seed = said.seed;
-    return settle_isa(o);
+    if ((status = checkpoint_open(o, &file)) == GRAPHI_OK)
+        status = take_all(file, o);
+    graphi_checkpoint_close(file);
+    return status;
 }
 
 /* --- what is told --- */

@@ -7,9 +7,9 @@
 
 enum { RESUME_BYTES = 4096 };
 
-/* The i-th of the strings that a checkpoint has of it: gives the key, NULL past the end; word, of RESUME_BYTES: as the
- * option was, or would be, typed; "": it was not. */
-const char *resume_word(const struct job *job, int i, char *word);
+/* The strings that a checkpoint has of it beside those that the library's trainer writes, as the options were, or would
+ * be, typed. Gives how many; they live until the next call. */
+int resume_strings(const struct job *job, const char *const **keys, const char *const **values);
 
 /* With --resume, otherwise nothing: the network and the options that were not typed become what the checkpoint
  * says; without --checkpoint that is the subject of train, where this names no network. Texts live as long as the

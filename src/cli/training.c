@@ -1,58 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both training loops (trainer.c, gan.c) are asked for and leave behind, besides the checkpoint. */
+/* What training is asked for, shows and leaves behind; the steps are the library's. */
 #include "cli/training.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/form.h"
+#include "cli/gan_steps.h"
+#include "cli/resume.h"
+#include "cli/training_log.h"
+#include "tool/plan.h"
 #include "tool/report.h"
 
-/* Whether a file begins with the line of these columns, or is empty; it is read up to behind that line. */
-static bool is_log(FILE *file, const char *columns)
-{
-    char line[256];
-    const size_t length = strlen(columns);
-    return !fgets(line, sizeof line, file) || (strncmp(line, columns, length) == 0 && strcmp(line + length, "\n") == 0);
-}
+/* --- what is asked for --- */
 
-/* The same for the columns of any training: that of a network and that of two against each other. */
-static bool is_any_log(FILE *file)
+static graphi_status check(const struct options *options)
 {
-    static const char *const first[] = {"step,epoch,loss,rate,", "step,epoch,real_loss,fake_loss,generator_loss\n"};
-    char line[256];
-    if (!fgets(line, sizeof line, file))
-        return true;
-    return strncmp(line, first[0], strlen(first[0])) == 0 || strcmp(line, first[1]) == 0;
-}
-
-static graphi_status no_log(const char *path, const char *columns)
-{
-    return report_error(GRAPHI_INVALID, path,
-                        "found a file that begins otherwise, expected a log whose first line is '%s', or none",
-                        columns);
-}
-
-/* What stands there may be the log of a training before, nothing else. */
-static graphi_status check_log(const char *path)
-{
-    struct stat info;
-    if (!path || stat(path, &info) != 0 || !S_ISREG(info.st_mode))
-        return GRAPHI_OK;
-    FILE *file = fopen(path, "r");
-    bool fine = !file || is_any_log(file); /* that it cannot be written is told when it is */
-    if (file)
-        fclose(file);
-    return fine ? GRAPHI_OK : no_log(path, "step,epoch,...");
-}
-
-graphi_status training_check(const struct options *options)
-{
-    const char *needs = options->resume ? "--resume" : options->every ? "--every" : NULL;
+    const char *needs = options->resume      ? "--resume"
+                        : options->every     ? "--every"
+                        : options->overwrite ? "--overwrite"
+                                             : NULL;
     if (options->steps && options->epochs)
         return report_usage("--epochs", "--steps too", "one of the two");
+    if (options->resume && options->overwrite)
+        return report_usage("--overwrite", "--resume too", "one of the two");
     if (needs && !options->checkpoint)
         return report_usage(needs, "no --checkpoint", "--checkpoint FILE");
     if (options->resume && access(options->checkpoint, R_OK) != 0)
@@ -60,93 +32,19 @@ graphi_status training_check(const struct options *options)
                             strerror(errno));
     if (options->schedule && graphi_schedule_parse(options->schedule, 1, 0, NULL) != GRAPHI_OK)
         return report_failure(GRAPHI_INVALID);
-    return check_log(options->log);
+    return training_log_check(options->log);
 }
 
-void training_note_data(struct result *result, const graphi_data_info *about)
+/* One wrong byte makes 256 of 10. */
+static void note_labels(struct result *result, const graphi_data_info *about)
 {
-    if (about->note)
-        result_note(result, "data: %s", about->note);
-    if (about->format != GRAPHI_DATA_TEXT && about->labels == 1)
-        result_note(result, "all training labels are of one class: nothing is told apart");
-    else if (about->format != GRAPHI_DATA_TEXT && about->labels < about->classes)
+    if (about->labels < about->classes)
         result_note(result, "%lld classes are told apart, labels of %lld occur in the training files",
                     (long long)about->classes, (long long)about->labels);
 }
 
-static double blend(double mean, double fresh) { return isnan(mean) ? fresh : 0.95 * mean + 0.05 * fresh; }
-
-void losses_add(struct losses *mean, const struct losses *fresh)
-{
-    *mean = (struct losses){blend(mean->real, fresh->real), blend(mean->fake, fresh->fake),
-                            blend(mean->generator, fresh->generator)};
-}
-
-/* Cuts off the lines behind `step`, and the last one if it was not finished. `last`: the step of the last one left. */
-static bool forget_after(FILE *log, uint64_t step, uint64_t *last)
-{
-    char *line = NULL; /* of any length: a perplexity may have 300 digits */
-    size_t room = 0;
-    long keep = ftell(log);
-    uint64_t at;
-    *last = 0;
-    while (getline(&line, &room, log) > 0 && strchr(line, '\n') && (at = strtoull(line, NULL, 10)) <= step) {
-        keep = ftell(log);
-        *last = at;
-    }
-    free(line);
-    return keep >= 0 && fseek(log, 0, SEEK_END) == 0 && (ftell(log) <= keep || ftruncate(fileno(log), keep) == 0);
-}
-
-graphi_status training_log(const struct options *options, const char *columns, uint64_t step, struct output_log *log,
-                           uint64_t *last)
-{
-    const char *path = options->log;
-    uint64_t row = 0;
-    if (!path)
-        return GRAPHI_OK;
-    struct stat info;
-    const bool old = options->resume && stat(path, &info) == 0 && S_ISREG(info.st_mode);
-    log->file = fopen(path, old ? "r+" : "w");
-    if (!log->file)
-        return report_error(GRAPHI_IO, path, "found that it cannot be written (%s), expected a writable place",
-                            strerror(errno));
-    if (old && !is_log(log->file, columns))
-        return no_log(path, columns);
-    if (old && !forget_after(log->file, step, &row))
-        return report_error(GRAPHI_IO, path,
-                            "found that lines behind step %llu cannot be cut off (%s), expected a file that shrinks",
-                            (unsigned long long)step, strerror(errno));
-    if (!old || (fseek(log->file, 0, SEEK_END) == 0 && ftell(log->file) == 0)) {
-        fprintf(log->file, "%s\n", columns);
-        output_log_row(log);
-    } else {
-        *last = row;
-    }
-    return GRAPHI_OK;
-}
-
-graphi_status training_end(const struct job *job, const struct output_log *log, uint64_t step, uint64_t last,
-                           bool owes, graphi_status status, struct result *result)
-{
-    const struct options *o = job->options;
-    if (status == GRAPHI_OK)
-        status = output_log_check(log, o->log);
-    if (log->file && !log->error)
-        result_file(result, o->log);
-    if (status != GRAPHI_OK)
-        return status;
-    job_explain_run(o, job->run); /* an error is the last that is said */
-    if (!report_interrupted() || (step >= last && !owes)) /* then nothing is left that it could have stopped */
-        return status;
-    return report_error(GRAPHI_INTERRUPTED, "train", "found %s at step %llu%s, expected to reach %llu; %s",
-                        report_signal(), (unsigned long long)step, owes ? " before its validation was over" : "",
-                        (unsigned long long)last,
-                        o->checkpoint ? "the checkpoint is written, --resume goes on" : "no --checkpoint was given");
-}
-
-graphi_status training_length(struct options *o, const graphi_model_info *info, int64_t batches, uint64_t *steps,
-                              graphi_schedule *schedule)
+/* Length and rate that were not typed are the network's. */
+static graphi_status settle_length(struct options *o, const graphi_model_info *info, int64_t batches)
 {
     if (!o->steps && !o->epochs)
         o->epochs = info->epochs;
@@ -156,12 +54,266 @@ graphi_status training_length(struct options *o, const graphi_model_info *info, 
     if (!o->lr_given)
         o->lr = info->rate;
     o->lr_given = true;
-    *steps = (uint64_t)(o->steps ? o->steps : o->epochs * batches);
-    graphi_status status = graphi_schedule_parse(o->schedule, o->lr, batches, schedule);
+    graphi_schedule schedule;
+    graphi_status status = graphi_schedule_parse(o->schedule, o->lr, batches, &schedule);
     if (status == GRAPHI_INVALID && resumed)
         return report_error(status, o->checkpoint,
                             "found train.schedule '%s' over epochs of %lld steps, expected marks that rise and at most "
                             "2^53 steps",
                             o->schedule, (long long)batches);
     return status == GRAPHI_OK ? status : report_failure(status);
+}
+
+static graphi_status open_validation(struct training *t, graphi_data_split split)
+{
+    graphi_data *other;
+    graphi_status status = graphi_data_open_split(t->data, split, 0, &other);
+    if (status == GRAPHI_UNSUPPORTED) { /* there is none: a broken one is an error */
+        result_note(t->result, "no validation: %s", graphi_message());
+        return GRAPHI_OK;
+    }
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    t->validates = true;
+    if (split == GRAPHI_TEST)
+        result_note(t->result, "%s: of the test split", t->job.info.metric);
+    return evaluator_open(&t->job, false, other, &t->validation);
+}
+
+graphi_status training_open(const struct options *options, const char *name, graphi_data_split split,
+                            struct result *result, struct training *t)
+{
+    graphi_model_options model;
+    *t = (struct training){.options = *options, .result = result};
+    graphi_status status = check(options);
+    if (status != GRAPHI_OK || (status = form_with_data(options, name, GRAPHI_TRAIN, &model, &t->data)) != GRAPHI_OK)
+        return status;
+    graphi_data_get_info(t->data, &t->about);
+    /* What can be wrong is looked at before the plan is tuned, which takes seconds. */
+    if ((status = job_begin(&t->options, name, &model, &t->job)) != GRAPHI_OK ||
+        (status = settle_length(&t->options, &t->job.info, t->about.batches)) != GRAPHI_OK)
+        return status;
+    if (t->about.format != GRAPHI_DATA_TEXT)
+        note_labels(result, &t->about);
+    result->train = json_pack("{s:[],s:[],s:s}", "loss", "value", "metric",
+                              t->job.info.metric ? t->job.info.metric : "generator loss");
+    result_set(result->root, "train", result->train);
+    return t->job.info.metric ? open_validation(t, split) : GRAPHI_OK;
+}
+
+/* --- what is told --- */
+
+static void tell_note(void *context, const char *text)
+{
+    struct training *t = context;
+    report_progress(t->options.quiet, "%s", "");
+    result_note(t->result, "%s", text);
+    if (!t->options.quiet)
+        report_warning("%s", text);
+}
+
+static void tell_saved(void *context, const char *path) { result_file(((struct training *)context)->result, path); }
+
+static void tell_step(void *context, const graphi_trainer_info *info)
+{
+    struct training *t = context;
+    job_clock(&t->job);
+    report_progress(t->options.quiet,
+                    "step %llu of %llu, epoch %lld, loss %.4f, %.1f ms a step, %.0f samples/s, %.0f s left",
+                    (unsigned long long)info->step, (unsigned long long)info->last_step, (long long)info->at.epoch,
+                    info->loss[0], info->step_ms, (double)t->job.info.batch / info->step_ms * 1e3, info->left_s);
+}
+
+static graphi_status tell_scored(void *context, const graphi_scored *batch)
+{
+    const struct training *t = context;
+    report_progress(t->options.quiet, "%s: %lld of %lld batches scored", t->job.name, (long long)batch->index + 1,
+                    (long long)batch->batches);
+    return GRAPHI_OK;
+}
+
+/* What is held out of the training files is no test. */
+static const char *split_word(const struct training *t)
+{
+    graphi_data_info about = {.split = GRAPHI_VALIDATION};
+    if (t->validates)
+        graphi_data_get_info(t->validation.data, &about);
+    return about.split == GRAPHI_TEST ? "test" : "validation";
+}
+
+/* What validation says, by the name of its split. */
+static void tell_score(const struct training *t, const graphi_trainer_info *info, const graphi_score *score)
+{
+    const bool accuracy = metric_of(&t->job.info) == GRAPHI_METRIC_ACCURACY;
+    const char *split = split_word(t);
+    if (!t->options.quiet)
+        fprintf(stderr, "step %llu: loss %.4f, %s loss %.4f, %s %s %.2f%s\n", (unsigned long long)info->step,
+                info->loss[0], split, score->loss, split, t->job.info.metric,
+                accuracy ? 100 * score->metric : score->metric, accuracy ? " %" : "");
+}
+
+void training_tell_losses(const struct training *t, double loss, json_t *value)
+{
+    result_append(json_object_get(t->result->train, "loss"), json_real(loss));
+    result_append(json_object_get(t->result->train, "value"), value);
+    report_progress(t->options.quiet, "%s", "");
+}
+
+static graphi_status tell_validated(void *context, const graphi_trainer_info *info, const graphi_score *score)
+{
+    struct training *t = context;
+    training_tell_losses(t, info->loss[0], score ? result_metric(t->result, score->metric) : json_null());
+    if (score)
+        tell_score(t, info, score);
+    if (!t->log.file)
+        return GRAPHI_OK;
+    fprintf(t->log.file, "%llu,%lld,%.6f,%g,", (unsigned long long)info->step, (long long)info->at.epoch,
+            info->loss[0], info->rate);
+    if (score)
+        fprintf(t->log.file, "%.6f,%.6f\n", score->loss, score->metric);
+    else
+        fputs(",\n", t->log.file);
+    output_log_row(&t->log);
+    return GRAPHI_OK;
+}
+
+/* --- the trainer --- */
+
+graphi_trainer_options training_usual(struct training *t)
+{
+    const struct options *o = &t->options;
+    graphi_trainer_options how = {.graph = {t->job.graph},
+                                  .evaluation = t->validates ? t->validation.job.graph : NULL,
+                                  .state = t->job.state,
+                                  .machine = t->job.machine,
+                                  .seed = o->seed,
+                                  .training = {.data = t->data},
+                                  .validation = {.data = t->validation.data},
+                                  .metric = metric_of(&t->job.info),
+                                  .steps = o->steps,
+                                  .epochs = o->epochs,
+                                  .rate = o->lr,
+                                  .schedule = o->schedule,
+                                  .validate_every = o->validate,
+                                  .checkpoint = o->checkpoint,
+                                  .every = o->every,
+                                  .start = o->resume      ? GRAPHI_TRAINER_RESUME
+                                           : o->overwrite ? GRAPHI_TRAINER_OVERWRITE
+                                                          : GRAPHI_TRAINER_NEW,
+                                  .network = t->job.name,
+                                  .model = &t->job.model,
+                                  .stop = evaluator_stopped,
+                                  .stepped = tell_step,
+                                  .scored = tell_scored,
+                                  .validated = tell_validated,
+                                  .saved = tell_saved,
+                                  .note = tell_note,
+                                  .context = t};
+    how.string_count = resume_strings(&t->job, &how.keys, &how.values);
+    return how;
+}
+
+graphi_status training_begin(struct training *t, const graphi_trainer_options *how)
+{
+    graphi_status status = graphi_trainer_create(how, &t->trainer);
+    return status == GRAPHI_OK ? status : report_failure(status);
+}
+
+/* The validation that the checkpoint owes is made where the log ends before it, too; not where it has its row. */
+static void settle_owed(struct training *t, uint64_t logged)
+{
+    graphi_trainer_info info;
+    graphi_trainer_get_info(t->trainer, &info);
+    const uint64_t every = (uint64_t)(t->options.validate ? t->options.validate : t->about.batches);
+    const bool due = info.step % every == 0 || info.step == info.last_step;
+    graphi_trainer_owe(t->trainer, logged < info.step && (info.owes || due));
+}
+
+graphi_status training_log(struct training *t, const char *columns)
+{
+    graphi_trainer_info info;
+    graphi_trainer_get_info(t->trainer, &info);
+    uint64_t logged = info.step - info.owes;
+    graphi_status status = training_log_open(&t->options, columns, info.step, &t->log, &logged);
+    if (status != GRAPHI_OK)
+        return status;
+    settle_owed(t, logged);
+    graphi_trainer_get_info(t->trainer, &info);
+    if (t->options.resume)
+        resume_note(&t->job, info.step, info.last_step, info.owes, t->result);
+    return GRAPHI_OK;
+}
+
+graphi_status training_prepare(const struct options *options, const char *name, graphi_data_split split, double tune,
+                               struct result *result, struct training *t)
+{
+    char columns[128];
+    graphi_status status = training_open(options, name, split, result, t);
+    if (status != GRAPHI_OK)
+        return status;
+    const graphi_trainer_options how = training_usual(t);
+    if ((status = training_begin(t, &how)) != GRAPHI_OK || (status = job_plan(&t->job, tune)) != GRAPHI_OK)
+        return status;
+    if ((status = graphi_trainer_use(t->trainer, 0, t->job.run)) != GRAPHI_OK ||
+        (t->validates && (status = graphi_trainer_use(t->trainer, -1, t->validation.job.run)) != GRAPHI_OK))
+        return report_failure(status);
+    snprintf(columns, sizeof columns, "step,epoch,loss,rate,%s_loss,%s", split == GRAPHI_TEST ? "test" : "validation",
+             t->job.info.metric);
+    return training_log(t, columns);
+}
+
+static void summarize(struct training *t, const graphi_trainer_info *info)
+{
+    char hash[65];
+    graphi_state_sha256(t->job.state, hash);
+    result_set(t->result->train, "steps", json_integer((json_int_t)info->step));
+    result_set(t->result->train, "epochs", json_integer(info->at.epoch));
+    result_set(t->result->train, "state_sha256", json_string(hash));
+}
+
+/* After the last checkpoint: the log is whole and named in the result, --explain is answered, Ctrl-C told if it left
+ * any work. */
+static graphi_status end(struct training *t, const graphi_trainer_info *info, graphi_status status)
+{
+    const struct options *o = &t->options;
+    const bool stopped = status == GRAPHI_INTERRUPTED;
+    if (status == GRAPHI_OK || stopped) {
+        const graphi_status written = output_log_check(&t->log, o->log);
+        status = written == GRAPHI_OK ? status : written;
+    }
+    if (t->log.file && !t->log.error)
+        result_file(t->result, o->log);
+    if (status != GRAPHI_OK && status != GRAPHI_INTERRUPTED)
+        return status;
+    job_explain_run(o, t->job.run); /* an error is the last that is said */
+    if (status == GRAPHI_OK)
+        return status;
+    return report_error(GRAPHI_INTERRUPTED, "train", "found %s at step %llu%s, expected to reach %llu; %s",
+                        report_signal(), (unsigned long long)info->step,
+                        info->owes ? " before its validation was over" : "", (unsigned long long)info->last_step,
+                        o->checkpoint ? "the checkpoint is written, --resume goes on" : "no --checkpoint was given");
+}
+
+graphi_status training_run(struct training *t)
+{
+    graphi_trainer_info info;
+    graphi_status status = graphi_trainer_run(t->trainer);
+    report_progress(t->options.quiet, "%s", "");
+    if (status != GRAPHI_OK && status != GRAPHI_INTERRUPTED && !t->reported)
+        report_failure(status);
+    graphi_trainer_get_info(t->trainer, &info);
+    summarize(t, &info);
+    return end(t, &info, status);
+}
+
+void training_close(struct training *t)
+{
+    if (t->log.file)
+        fclose(t->log.file);
+    graphi_trainer_destroy(t->trainer);
+    if (t->validates)
+        evaluator_close(&t->validation);
+    graphi_data_close(t->data);
+    job_close(&t->job);
+    *t = (struct training){0};
 }

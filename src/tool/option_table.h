@@ -29,6 +29,7 @@ enum option_flags {
     OF_OUTPUT = 1 << 16,  /* arrays that are written */
     OF_MACHINE = 1 << 17, /* another one than that at hand */
     OF_BENCH = 1 << 18,
+    OF_SPLIT = 1 << 19, /* which part of the data */
 };
 
 struct option {

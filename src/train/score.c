@@ -166,26 +166,6 @@ static graphi_status result_of(const struct scorer *s, const struct sums *sums, 
     return GRAPHI_OK;
 }
 
-graphi_status zero_carried(graphi_state *state, const char *prefix)
-{
-    const char *name;
-    graphi_dtype dtype;
-    int rank;
-    int64_t dims[GRAPHI_MAX_RANK];
-    for (int i = 0; graphi_state_at(state, i, &name, &dtype, &rank, dims); i++) {
-        if (strncmp(name, prefix, strlen(prefix)) != 0)
-            continue;
-        size_t bytes = graphi_dtype_size(dtype);
-        for (int d = 0; d < rank; d++)
-            bytes *= (size_t)dims[d];
-        void *zeros = mem_zalloc(bytes);
-        graphi_status status = zeros ? graphi_state_set(state, name, zeros, bytes) : fail_memory(name, bytes);
-        mem_free(zeros);
-        TRY(status);
-    }
-    return GRAPHI_OK;
-}
-
 graphi_status scorer_open(graphi_run *run, const graphi_feed *feed, const graphi_score_options *how, struct scorer *s)
 {
     *s = (struct scorer){.run = run, .how = *how};
@@ -202,7 +182,7 @@ graphi_status scorer_run(struct scorer *s, graphi_score *score)
     struct sums sums = {0};
     graphi_state *state = s->run->state;
     TRY(feeder_move(&s->feeder, (graphi_data_position){0, 0}));
-    TRY(zero_carried(state, "eval/state/"));
+    TRY(graphi_state_zero(state, "eval/state/"));
     const uint64_t step = graphi_state_step(state); /* carried states are updates too, but evaluation is no training */
     graphi_status status = GRAPHI_OK;
     if (s->how.metric == GRAPHI_METRIC_ACCURACY || s->how.logits)

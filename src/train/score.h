@@ -18,7 +18,4 @@ graphi_status scorer_open(graphi_run *run, const graphi_feed *feed, const graphi
 graphi_status scorer_run(struct scorer *scorer, graphi_score *score);
 void scorer_close(struct scorer *scorer);
 
-/* Sets every parameter whose name starts with `prefix` to zero: carried states at the start of a text. */
-graphi_status zero_carried(graphi_state *state, const char *prefix);
-
 #endif

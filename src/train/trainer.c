@@ -169,7 +169,7 @@ static graphi_status open(struct graphi_trainer *t)
 {
     TRY(check_counts(&t->how));
     TRY(settle_parts(t));
-    TRY(trainer_guard(&t->how));
+    TRY(trainer_guard(t));
     trainer_watch(t);
     TRY(feeder_open(&t->how.training, true, t->how.seed, &t->feeder));
     TRY(check_inputs(t));

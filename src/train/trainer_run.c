@@ -17,7 +17,7 @@ static graphi_status next_batch(struct graphi_trainer *t)
 {
     for (int tries = 0; tries < 2; tries++) {
         if (t->feeder.carried && feeder_at(&t->feeder).index == 0)
-            TRY(zero_carried(t->state, "state/"));
+            TRY(graphi_state_zero(t->state, "state/"));
         TRY(feeder_next(&t->feeder));
         if (t->feeder.rows)
             break;

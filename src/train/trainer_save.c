@@ -183,8 +183,9 @@ static void tell_others(struct graphi_trainer *t)
     trainer_note(t, "%s was written by another process meanwhile, and is written over", path);
 }
 
-graphi_status trainer_guard(const graphi_trainer_options *how)
+graphi_status trainer_guard(const struct graphi_trainer *t)
 {
+    const graphi_trainer_options *how = &t->how;
     const char *path = how->checkpoint;
     struct record record = record_none();
     struct stat info;
@@ -201,7 +202,7 @@ graphi_status trainer_guard(const graphi_trainer_options *how)
     return fail(GRAPHI_INVALID, path,
                 "found a checkpoint of step %llu, expected --resume to go on from it, --overwrite to lose it, or "
                 "another name",
-                record.step);
+                record.step / (unsigned)t->runs_a_step);
 }
 
 static graphi_status save(struct graphi_trainer *t, const char *path, struct strings *s)

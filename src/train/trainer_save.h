@@ -6,7 +6,7 @@
 #include "train/training.h"
 
 /* Whether the file under the name of the checkpoint may be written over. Errors: INVALID, IO. */
-graphi_status trainer_guard(const graphi_trainer_options *how);
+graphi_status trainer_guard(const struct graphi_trainer *trainer);
 
 /* Which file is there now, so that saving sees who else writes it. */
 void trainer_watch(struct graphi_trainer *trainer);

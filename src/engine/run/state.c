@@ -341,6 +341,22 @@ graphi_status graphi_state_set(graphi_state *state, const char *name, const void
     return GRAPHI_OK;
 }
 
+graphi_status graphi_state_zero(graphi_state *state, const char *prefix)
+{
+    for (size_t i = 0; i < state->parameters.count; i++) {
+        const struct parameter *p = state->parameters.data[i];
+        if (strncmp(p->name, prefix, strlen(prefix)) != 0)
+            continue;
+        void *zeros = mem_zalloc(p->bytes);
+        if (!zeros)
+            return fail_memory(p->name, p->bytes);
+        graphi_status status = graphi_state_set(state, p->name, zeros, p->bytes);
+        mem_free(zeros);
+        TRY(status);
+    }
+    return GRAPHI_OK;
+}
+
 bool graphi_state_at(const graphi_state *state, int i, const char **name, graphi_dtype *dtype, int *rank, int64_t *dims)
 {
     if (!state || !name || !dtype || !rank || !dims)

@@ -5,37 +5,30 @@
  *   text    losses.npy float32 [time, batch], of a token after those before it, predictions.npy and labels.npy int32
  *           [time, batch]: the likeliest and the one that is there. A column is a row of the batch, which is a part of
  *           the text; logits of all tokens would be the vocabulary's size times the text */
-#ifndef CLI_ANSWERS_H
-#define CLI_ANSWERS_H
+#ifndef CLI_PREDICTIONS_H
+#define CLI_PREDICTIONS_H
 
 #include "tool/options.h"
 #include "tool/output.h"
 #include "tool/result.h"
 
-enum { ANSWERS = 3 };
+enum { PREDICTION_FILES = 3 };
 
-struct answers {
-    struct output output[ANSWERS]; /* file NULL: not open */
+struct predictions {
+    struct output output[PREDICTION_FILES]; /* file NULL: not open */
     graphi_model_info info;
 };
 
 /* Opens the files in the folder of --output for so many rows: samples, or times of a text. The old ones stay until
- * answers_end. Errors: USAGE, the command reads one of these; IO. */
-graphi_status answers_begin(const struct options *options, int64_t rows, const graphi_model_info *info,
-                            struct answers *answers);
+ * predictions_end. Errors: USAGE, the command reads one of these; IO. */
+graphi_status predictions_begin(const struct options *options, int64_t rows, const graphi_model_info *info,
+                            struct predictions *files);
 
-/* Those of a batch's logits and targets; `samples` of it are there. Errors: IO. */
-graphi_status answers_add(struct answers *answers, const float *logits, const int32_t *targets, int64_t samples);
+/* Those of a scored batch, whose logits were asked for. Errors: IO. */
+graphi_status predictions_add(struct predictions *files, const graphi_scored *batch);
 
 /* The files take their places and are named in the result; `good` false: the old ones stay. Zeroed answers have none.
  * Errors: IO. */
-graphi_status answers_end(struct answers *answers, bool good, struct result *result);
-
-/* The class of the largest logit (the first of them), and the cross-entropy against `label`, in nats. */
-struct verdict {
-    int32_t best;
-    double loss;
-};
-struct verdict answers_judge(const float *logits, int64_t classes, int32_t label);
+graphi_status predictions_end(struct predictions *files, bool good, struct result *result);
 
 #endif
