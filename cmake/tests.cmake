@@ -80,7 +80,6 @@ if(GRAPHI_TESTS)
     add_test(NAME ${name} COMMAND ${name} ${GRAPHI_FUZZ_ITERATIONS})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${GRAPHI_TEST_SECONDS} LABELS fuzz)
   endforeach()
-  target_sources(fuzz_said PRIVATE src/cli/said.c) # the command's, which is no library
 endif()
 
 # Tests run side by side (`make test`): those that take longest begin first, in this order, so that none runs on alone at the end.

@@ -221,7 +221,7 @@ def test_special_outputs(cli):
     checkpoint.symlink_to("real.safetensors")
     cli.run(*words, "--checkpoint", checkpoint)  # what the link names is made, then replaced
     assert checkpoint.is_symlink() and safetensors_is_whole(cli.folder / "real.safetensors")
-    cli.run(*words, "--checkpoint", checkpoint)
+    cli.run(*words, "--checkpoint", checkpoint, "--overwrite")
     assert checkpoint.is_symlink() and safetensors_is_whole(cli.folder / "real.safetensors")
     link.unlink()
     link.symlink_to("new.json")
@@ -283,13 +283,14 @@ def test_limits(cli):
     """Limits of the system are errors with a message, not signals, and leave the old file."""
     words = training(cli, 2)
     checkpoint = cli.folder / "limited.safetensors"
-    checkpoint.write_bytes(b"keep")
+    cli.run(*words, "--checkpoint", checkpoint)
+    keep, words = checkpoint.read_bytes(), [*words, "--overwrite"]
     def limited(what, value, *words, expect):
         done = subprocess.run([cli.program, *map(str, words)], capture_output=True, text=True, timeout=PATIENCE, cwd=cli.folder,
                               env=cli.environment, preexec_fn=lambda: resource.setrlimit(what, (value, value)))
         cli.judge(words, done.returncode, done.stderr, expect)
     limited(resource.RLIMIT_FSIZE, 1000, *words, "--checkpoint", checkpoint, expect=5)
-    assert checkpoint.read_bytes() == b"keep" and not list(cli.folder.glob("*.tmp"))
+    assert checkpoint.read_bytes() == keep and not list(cli.folder.glob("*.tmp"))
     stored, picture = cli.folder / "limited.json", cli.folder / "limited" / "limited.svg"
     stored.write_text(json.dumps(cli.result("run", "pathnet", "--repeat", 1)))
     cli.run("show", stored, "--out", picture.parent)
@@ -516,7 +517,7 @@ def test_text(cli):
     again = cli.result(*words, "--steps", 6, "--checkpoint", checkpoint, "--resume")["train"]
     assert again["state_sha256"] == whole["state_sha256"]
     file = cli.folder / "infinite.json"
-    loud = [*words, "--steps", 3, "--lr", "1e6", "--checkpoint", checkpoint]
+    loud = [*words, "--steps", 3, "--lr", "1e6", "--checkpoint", checkpoint, "--overwrite"]
     printed = cli.run(*loud, "--json", file).stdout
     infinite = json.loads(file.read_text())
     assert not schema.more_problems(infinite) and re.search(r"^ +1 +\S+ +inf$", printed, re.M), printed

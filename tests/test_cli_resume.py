@@ -37,7 +37,7 @@ def strings(path):
 def stopped(cli, words, goal):
     """A checkpoint of a training that had further to go, as Ctrl-C leaves it."""
     checkpoint = cli.folder / "stopped.safetensors"
-    cli.run(*words, "--checkpoint", checkpoint)
+    cli.run(*words, "--checkpoint", checkpoint, "--overwrite")
     change(checkpoint, {"train.steps": str(goal)})
     return checkpoint
 
@@ -76,8 +76,8 @@ def test_foreign_log(cli):
     """The name of another file lost it without a word."""
     words = training(cli, 1)
     checkpoint, text, log = cli.folder / "kept.safetensors", cli.folder / "notes.txt", cli.folder / "kept.csv"
-    for _ in range(2):  # the same command typed again
-        cli.run(*words, "--checkpoint", checkpoint, "--log", log)
+    for again in [], ["--overwrite"]:  # the same command typed again
+        cli.run(*words, "--checkpoint", checkpoint, "--log", log, *again)
     assert len(log.read_text().splitlines()) == 2
     content = checkpoint.read_bytes()
     sheet = "step,loss of another program\n1,2\n"
@@ -344,6 +344,42 @@ def test_full_disk(cli):
     assert found["state_sha256"] == whole["state_sha256"] and log.read_text() == (cli.folder / "whole.csv").read_text()
 
 
+def test_work_is_not_lost(cli):
+    """A name typed again lost what was trained, another network, or a text; a shorter goal than was reached lost the goal."""
+    words, checkpoint, text = training(cli, 4), cli.folder / "kept.safetensors", cli.folder / "notes.txt"
+    cli.run(*words, "--checkpoint", checkpoint)
+    content = checkpoint.read_bytes()
+    errors = cli.run(*length(words, 2), "--checkpoint", checkpoint, expect=3).stderr
+    assert "found a checkpoint of step 4, expected --resume to go on from it, --overwrite to lose it" in errors
+    shorter = cli.result("train", "--resume", checkpoint, "--steps", 2, *GO)
+    assert any(note.startswith("nothing was left to do: 4 of 2 steps") for note in shorter["notes"]), shorter["notes"]
+    assert checkpoint.read_bytes() == content and str(checkpoint) not in shorter["files"]
+    text.write_text("a text of some words\n" * 9)
+    foreign = cli.folder / "foreign.safetensors"  # of another program: no string says that we wrote it
+    header = json.dumps({"w": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}}).encode()
+    foreign.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    for other in text, foreign:
+        before = other.read_bytes()
+        for more in [], ["--overwrite"]:
+            assert "no checkpoint of Graphi" in cli.run(*words, "--checkpoint", other, *more, expect=3).stderr
+        assert other.read_bytes() == before
+    cli.run(*length(words, 2), "--checkpoint", checkpoint, "--overwrite")
+    assert strings(checkpoint)["graphi.step"] == "2"
+    for wrong in ["--overwrite"], ["--overwrite", "--resume", "--checkpoint", checkpoint]:
+        cli.run(*words, *wrong, expect=2)
+
+
+def test_schedule_that_ended(cli):
+    """Twenty steps at rate 0 passed for training."""
+    words = ["train", "pathnet", "--data", write_images(cli.folder / "images"), "--image", 16, "--batch", 8, "--tune", 0]
+    checkpoint = cli.folder / "ended.safetensors"
+    assert "rate is 0" not in cli.run(*words, "--schedule", "cosine:5", "--steps", 5, "--checkpoint", checkpoint).stderr
+    errors = cli.run("train", "--resume", checkpoint, "--steps", 7, "--tune", 0).stderr
+    assert errors.count("warning: the rate is 0 from step 6 on, the schedule 'cosine:5' has ended") == 1, errors
+    assert "rate is 0" not in cli.run("train", "--resume", checkpoint, "--steps", 9, "--schedule", "constant", "--tune", 0).stderr
+    assert "rate is 0" not in cli.run(*words, "--lr", 0, "--steps", 1).stderr  # as it was asked for
+
+
 def test_two_at_once(cli):
     """Two trainings wrote one file, each over the other's, and none was told. The file is whole all the same, and of one of them."""
     words, checkpoint = training(cli, 10**9), cli.folder / "both.safetensors"
@@ -356,7 +392,7 @@ def test_two_at_once(cli):
     while not checkpoint.exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     while told not in errors.read_text() and time.monotonic() < deadline:  # a file that it replaces at once it has not seen
-        cli.run(*length(words, 1), "--seed", seed, "--checkpoint", checkpoint)
+        cli.run(*length(words, 1), "--seed", seed, "--checkpoint", checkpoint, "--overwrite")
         assert safetensors_is_whole(checkpoint)
         seed += 1
     time.sleep(0.1)
@@ -365,7 +401,7 @@ def test_two_at_once(cli):
     assert errors.read_text().count(f"graphi: warning: {told}") == 1
     assert json.loads(output.read_text())["notes"].count(told) == 1
     assert strings(checkpoint)["data.seed"] == "5"
-    alone = cli.result(*length(words, 8), "--every", 1, "--checkpoint", checkpoint)
+    alone = cli.result(*length(words, 8), "--every", 1, "--checkpoint", checkpoint, "--overwrite")
     assert told not in alone["notes"]
     loud = [word for word in length(words, 9) if word != "--quiet"]
     assert "another process" not in cli.run(*loud, "--every", 1, "--checkpoint", checkpoint, "--resume").stderr

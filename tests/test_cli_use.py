@@ -401,5 +401,28 @@ def test_names(cli):
     assert schema.more_problems(result) == ["model.outputs[0].shape: found None, expected an array"]
 
 
+def test_splits(cli):
+    """There was no way to score what was held out, and a single file, which train takes, was refused."""
+    text, checkpoint = cli.folder / "alone.txt", cli.folder / "alone.safetensors"
+    text.write_text("the quick brown fox jumps over the lazy dog . " * 200)
+    go = ["--tune", 0, "--quiet"]
+    trained = cli.result("train", "lstm", "--data", text, "--units", 8, "--unroll", 4, "--batch", 4, "--steps", 6, "--checkpoint",
+                         checkpoint, *go)
+    found = {split: cli.result("eval", "--checkpoint", checkpoint, *go, *(["--split", split] if split else []))
+             for split in (None, "validation", "train")}
+    assert found[None]["train"]["value"] == found["validation"]["train"]["value"] == [trained["train"]["value"][-1]]
+    assert any(note.startswith("no test split, scored on what training holds out") for note in found[None]["notes"])
+    assert any("tokens of the train split" in note for note in found["train"]["notes"]), found["train"]["notes"]
+    assert found["train"]["train"]["value"] != found["validation"]["train"]["value"]
+    assert "found no test files" in cli.run("eval", "--checkpoint", checkpoint, "--split", "test", *go, expect=4).stderr
+    assert "validation" in cli.run("eval", "--checkpoint", checkpoint, "--split", "all", *go, expect=2).stderr
+    images = write_images(cli.folder / "images")
+    words = ["pathnet", "--data", images, "--image", 16, "--batch", 8, "--checkpoint", cli.folder / "i.safetensors", *go]
+    held = cli.result("train", *words, "--steps", 3)["train"]["value"][-1]
+    assert cli.result("eval", *words, "--split", "validation")["train"]["value"] == [held]
+    told = cli.result("eval", *words, "--split", "train", "--output", "answers")
+    assert any("samples of the train split" in note for note in told["notes"]) and (cli.folder / "answers" / "labels.npy").exists()
+
+
 if __name__ == "__main__":
     main(globals())

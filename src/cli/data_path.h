@@ -8,6 +8,9 @@
 #define FASHION "/usr/share/datasets/fashion-mnist"
 
 /* --data, or where images lie by default. */
-static inline const char *data_path_of(const struct options *options) { return options->data ? options->data : FASHION; }
+static inline const char *data_path_of(const struct options *options)
+{
+    return options->data ? options->data : FASHION;
+}
 
 #endif

@@ -213,8 +213,8 @@ static void summarize(struct gan *gan, struct result *result)
     job_row(job, "discriminator", result);
     job_row(&gan->generator, "generator", result);
     job_record(job, result);
-    result_note(result,
-                "loss is the discriminator's, value the generator's; the plan and the timeline are the discriminator's");
+    result_note(result, "loss is the discriminator's, value the generator's; the plan and the timeline are the "
+                        "discriminator's");
 }
 
 int gan_train(const struct options *options)

@@ -82,8 +82,8 @@ graphi_status predictions_add(struct predictions *files, const graphi_scored *ba
 
 graphi_status predictions_end(struct predictions *files, bool good, struct result *result)
 {
-    graphi_status status = GRAPHI_OK;
-    for (int i = 0; i < PREDICTION_FILES && good && status == GRAPHI_OK; i++) /* a full disk shows before any takes its place */
+    graphi_status status = GRAPHI_OK; /* a full disk shows before any takes its place */
+    for (int i = 0; i < PREDICTION_FILES && good && status == GRAPHI_OK; i++)
         if (files->output[i].file)
             status = put(&files->output[i], fflush(files->output[i].file) == 0);
     for (int i = 0; i < PREDICTION_FILES; i++) {

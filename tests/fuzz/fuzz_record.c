@@ -2,64 +2,48 @@
 /* The strings of a checkpoint. Lines of the input are KEY=VALUE; what they say completes the options of a network. */
 #include "fuzz.h"
 
-#include "cli/said.h"
-#include "tool/command_line.h"
+#include "train/record_check.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const struct command commands[] = {{0}}; /* that options belong to: none is typed here */
-
-static FILE *nowhere;
-
-/* What is refused is told on standard error, once for every input; the descriptor stays that of a sanitizer. */
-static void once(void)
-{
-    nowhere = fopen("/dev/null", "w");
-    if (!nowhere)
-        abort();
-    stderr = nowhere;
-}
-
-static void read_lines(char *text, struct said *said)
+static void read_lines(char *text, struct record *record)
 {
     char *rest = text;
     for (char *line; (line = strsep(&rest, "\n"));) {
         char *value = strchr(line, '=');
         if (value)
             *value++ = 0;
-        said_add(said, line, value ? value : "");
+        record_add(record, line, value ? value : "");
     }
 }
 
-/* Numbers that are taken are counts; words are of the lists that the options have. */
-static void check(const struct options *o)
+/* Numbers that are taken are counts; words are of the lists that a network has. */
+static void check(const graphi_form *form)
 {
-    if (o->units < 0 || o->unroll < 0 || o->image < 0 || o->batch < 0 || o->classes < 0 || o->vocabulary < 0)
+    const graphi_model_options *m = &form->model;
+    if (m->units < 0 || m->steps < 0 || m->image < 0 || m->batch < 0 || m->classes < 0 || form->vocabulary < 0)
         abort();
-    if (strcmp(o->task, "real") != 0 && strcmp(o->task, "bench") != 0)
+    if (strcmp(m->task, "real") != 0 && strcmp(m->task, "bench") != 0)
         abort();
-    if (o->level && strcmp(o->level, "word") != 0 && strcmp(o->level, "character") != 0)
+    if (form->level && strcmp(form->level, "word") != 0 && strcmp(form->level, "character") != 0)
         abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const networks[] = {"lstm", "phased-lstm", "pathnet", "googlenet", "resnet20"};
-    struct said said = {.found = 0};
+    struct record record = record_none();
     char *text = malloc(size + 1);
-    if (!nowhere)
-        once();
     if (!text)
         abort();
     memcpy(text, data, size);
     text[size] = 0;
-    read_lines(text, &said);
+    read_lines(text, &record);
     for (size_t i = 0; i < sizeof networks / sizeof *networks; i++) {
-        struct options options = {.vocabulary = i == 0 ? 0 : 5};
-        if (said_complete("fuzz", &said, networks[i], &options) == GRAPHI_OK)
-            check(&options);
+        graphi_form form = {.vocabulary = i == 0 ? 0 : 5};
+        if (record_complete("fuzz", &record, networks[i], &form) == GRAPHI_OK)
+            check(&form);
     }
     free(text);
     return 0;
