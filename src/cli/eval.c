@@ -71,6 +71,9 @@ static graphi_status score_split(struct evaluator *e, struct result *result)
     result_note(result, "%s %.4f, loss %.4f over %lld of %lld tokens of the %s split, windows of %lld in %lld rows",
                 metric, score.metric, score.loss, (long long)(score.samples * e->job.info.steps),
                 (long long)about.samples, split_of(e), (long long)e->job.info.steps, (long long)about.batch);
+    result_note(result, "%lld of %lld tokens (%.2f %%) are not in the vocabulary, and count as <unk>",
+                (long long)about.unknown, (long long)about.samples,
+                100 * (double)about.unknown / (double)about.samples);
     return GRAPHI_OK;
 }
 

@@ -35,10 +35,15 @@ static graphi_status check(const struct options *options)
     return training_log_check(options->log);
 }
 
-/* One wrong byte makes 256 of 10. */
-static void note_labels(struct result *result, const graphi_data_info *about)
+/* What of a folder was joined or left out, and where there are fewer labels than classes: one wrong byte makes 256 of
+ * 10. */
+static void note_data(struct result *result, const graphi_data_info *about)
 {
-    if (about->labels < about->classes)
+    if (about->note)
+        result_note(result, "data: %s", about->note);
+    if (about->format != GRAPHI_DATA_TEXT && about->labels == 1)
+        result_note(result, "all training labels are of one class: nothing is told apart");
+    else if (about->format != GRAPHI_DATA_TEXT && about->labels < about->classes)
         result_note(result, "%lld classes are told apart, labels of %lld occur in the training files",
                     (long long)about->classes, (long long)about->labels);
 }
@@ -93,8 +98,7 @@ graphi_status training_open(const struct options *options, const char *name, gra
     if ((status = job_begin(&t->options, name, &model, &t->job)) != GRAPHI_OK ||
         (status = settle_length(&t->options, &t->job.info, t->about.batches)) != GRAPHI_OK)
         return status;
-    if (t->about.format != GRAPHI_DATA_TEXT)
-        note_labels(result, &t->about);
+    note_data(result, &t->about);
     result->train = json_pack("{s:[],s:[],s:s}", "loss", "value", "metric",
                               t->job.info.metric ? t->job.info.metric : "generator loss");
     result_set(result->root, "train", result->train);
