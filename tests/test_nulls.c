@@ -325,6 +325,48 @@ static void runs(void **state)
     assert_null(run);
 }
 
+static void trainings(void **state)
+{
+    graphi_trainer *trainer = NULL;
+    graphi_trainer_info info;
+    graphi_score score;
+    refused(graphi_run_score(NULL, &(graphi_feed){0}, NULL, &score));
+    refused(graphi_run_score(all.run, NULL, NULL, &score));
+    refused(graphi_run_score(all.run, &(graphi_feed){0}, NULL, NULL));
+    refused(graphi_trainer_create(NULL, &trainer));
+    refused(graphi_trainer_create(&(graphi_trainer_options){0}, NULL));
+    refused(graphi_trainer_create(&(graphi_trainer_options){0}, &trainer));
+    refused(graphi_trainer_use(NULL, 0, all.run));
+    graphi_trainer_owe(NULL, true);
+    refused(graphi_trainer_run(NULL));
+    refused(graphi_trainer_step(NULL));
+    refused(graphi_trainer_save(NULL, "none"));
+    graphi_trainer_get_info(NULL, &info);
+    assert_int_equal(info.step, 0);
+    graphi_trainer_get_info(NULL, NULL);
+    assert_null(graphi_trainer_state(NULL));
+    graphi_trainer_destroy(NULL);
+    assert_null(trainer);
+}
+
+static void checkpoints(void **state)
+{
+    graphi_checkpoint *file = NULL;
+    graphi_checkpoint_info info;
+    refused(graphi_checkpoint_open(NULL, &file));
+    refused(graphi_checkpoint_open("none", NULL));
+    graphi_checkpoint_get_info(NULL, &info);
+    assert_string_equal(info.words, "");
+    graphi_checkpoint_get_info(NULL, NULL);
+    assert_null(graphi_checkpoint_text(NULL, "network"));
+    refused(graphi_checkpoint_complete(NULL, "lstm", &(graphi_form){0}));
+    refused(graphi_checkpoint_load(NULL, all.state, NULL, NULL, NULL));
+    graphi_checkpoint_close(NULL);
+    refused(graphi_state_zero(NULL, "state/"));
+    refused(graphi_state_zero(all.state, NULL));
+    assert_null(file);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,6 +374,7 @@ int main(void)
         cmocka_unit_test(mistakes),        cmocka_unit_test(machines_and_models),
         cmocka_unit_test(plans),           cmocka_unit_test(profiles_and_simulations),
         cmocka_unit_test(states),          cmocka_unit_test(runs),
+        cmocka_unit_test(trainings),       cmocka_unit_test(checkpoints),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

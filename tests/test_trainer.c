@@ -102,9 +102,10 @@ static void note(void *context, const char *text)
     snprintf(told->note, sizeof told->note, "%s", text);
 }
 
-static const graphi_feed_array arrays[] = {{"x", sizeof points[0], points}, {"labels", sizeof labels[0], labels}},
-                               held[] = {{"x", sizeof points[0], points + SAMPLES - HELD},
-                                         {"labels", sizeof labels[0], labels + SAMPLES - HELD}};
+static const graphi_feed_array arrays[] = {{"x", GRAPHI_F32, sizeof points[0], points},
+                                           {"labels", GRAPHI_I32, sizeof labels[0], labels}};
+static const graphi_feed_array held[] = {{"x", GRAPHI_F32, sizeof points[0], points + SAMPLES - HELD},
+                                         {"labels", GRAPHI_I32, sizeof labels[0], labels + SAMPLES - HELD}};
 
 static graphi_trainer_options options(struct told *told)
 {
@@ -208,7 +209,8 @@ static graphi_status fill(void *context, graphi_data_position at, void *const *b
 /* Without it only what fits into memory, or lies in files of known formats, could be trained on. */
 static void iterators_are_learnt_and_gone_on_from(void **state)
 {
-    static const graphi_feed_array names[] = {{"x", sizeof points[0], NULL}, {"labels", sizeof labels[0], NULL}};
+    static const graphi_feed_array names[] = {{"x", GRAPHI_F32, sizeof points[0], NULL},
+                                               {"labels", GRAPHI_I32, sizeof labels[0], NULL}};
     struct told told = {0};
     struct source source = {0};
     char whole[65], hash[65];
@@ -387,7 +389,7 @@ static void wrong_options_are_refused(void **state)
     struct told told = {0};
     const graphi_trainer_options right = options(&told);
     graphi_trainer_options how = right;
-    static const graphi_feed_array unknown[] = {{"y", 4, points}};
+    static const graphi_feed_array unknown[] = {{"y", GRAPHI_F32, 4, points}};
 #define REFUSED(part, text)                                                                                            \
     do {                                                                                                               \
         assert_int_equal(refuse(&how), GRAPHI_INVALID);                                                                \

@@ -5,6 +5,7 @@
 #define GRAPHI_H
 
 #include "graphi/array.h"
+#include "graphi/checkpoint.h"
 #include "graphi/curves.h"
 #include "graphi/data.h"
 #include "graphi/graph.h"

@@ -71,9 +71,9 @@ static graphi_status make_engine(const struct training *t, const struct batch *b
     float rate = 0; /* timing leaves the trained parameters alone */
     if ((status = graphi_plan_with(t->job.plan, &change, &engine->plan)) != GRAPHI_OK ||
         (status = graphi_run_create(engine->plan, t->job.state, &engine->run)) != GRAPHI_OK ||
-        (status = graphi_run_set(engine->run, "images", batch->images, batch->image_bytes)) != GRAPHI_OK ||
-        (status = graphi_run_set(engine->run, "labels", batch->labels, batch->label_bytes)) != GRAPHI_OK ||
-        (status = graphi_run_set(engine->run, "learning_rate", &rate, sizeof rate)) != GRAPHI_OK)
+        (status = graphi_run_set(engine->run, "images", GRAPHI_F32, batch->images, batch->image_bytes)) != GRAPHI_OK ||
+        (status = graphi_run_set(engine->run, "labels", GRAPHI_I32, batch->labels, batch->label_bytes)) != GRAPHI_OK ||
+        (status = graphi_run_set(engine->run, "learning_rate", GRAPHI_F32, &rate, sizeof rate)) != GRAPHI_OK)
         return report_failure(status);
     return GRAPHI_OK;
 }

@@ -71,7 +71,7 @@ static graphi_status begin(void *context, uint64_t step, int part, graphi_run *r
     struct gan *gan = context;
     if (part == DISCRIMINATOR)
         fill_noise(gan, step + 1);
-    return graphi_run_set(run, "z", gan->z, noise_bytes(gan));
+    return graphi_run_set(run, "z", GRAPHI_F32, gan->z, noise_bytes(gan));
 }
 
 static void stepped(void *context, const graphi_trainer_info *info)
@@ -96,10 +96,11 @@ static graphi_status draw(struct gan *gan)
     for (int64_t i = 0; i < s->batch; i++)
         gan->labels[i] = (int32_t)(i % columns);
     fill_noise(gan, 0);
-    if ((status = graphi_run_set(run, "z", gan->z, noise_bytes(gan))) != GRAPHI_OK ||
-        (status = graphi_run_set(run, "labels", gan->labels, (size_t)s->batch * sizeof *gan->labels)) != GRAPHI_OK ||
+    if ((status = graphi_run_set(run, "z", GRAPHI_F32, gan->z, noise_bytes(gan))) != GRAPHI_OK ||
+        (status = graphi_run_set(run, "labels", GRAPHI_I32, gan->labels,
+                                 (size_t)s->batch * sizeof *gan->labels)) != GRAPHI_OK ||
         (status = graphi_run_execute(run)) != GRAPHI_OK ||
-        (status = graphi_run_get(run, "images", gan->images, bytes)) != GRAPHI_OK)
+        (status = graphi_run_get(run, "images", GRAPHI_F32, gan->images, bytes)) != GRAPHI_OK)
         report_failure(status);
     return status;
 }

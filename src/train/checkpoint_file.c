@@ -32,6 +32,8 @@ static void add(void *context, const char *key, const char *value)
 
 graphi_status graphi_checkpoint_open(const char *path, graphi_checkpoint **out)
 {
+    GIVEN(path);
+    GIVEN(out);
     graphi_checkpoint *c = mem_zalloc(sizeof *c);
     graphi_status status = GRAPHI_OK;
     if (!c || !(c->path = mem_string(path ? path : ""))) {
@@ -64,6 +66,8 @@ void graphi_checkpoint_close(graphi_checkpoint *c)
 
 const char *graphi_checkpoint_text(const graphi_checkpoint *c, const char *key)
 {
+    if (!c || !key)
+        return NULL;
     for (size_t i = 0; i < c->pairs.count; i++)
         if (strcmp(c->pairs.data[i].key, key) == 0)
             return c->pairs.data[i].value;
@@ -72,6 +76,10 @@ const char *graphi_checkpoint_text(const graphi_checkpoint *c, const char *key)
 
 void graphi_checkpoint_get_info(const graphi_checkpoint *c, graphi_checkpoint_info *info)
 {
+    if (info)
+        *info = (graphi_checkpoint_info){.words = ""};
+    if (!info || !c)
+        return;
     const struct record *r = &c->record;
     *info = (graphi_checkpoint_info){.own = r->own,
                                      .step = r->step,
@@ -96,6 +104,9 @@ void graphi_checkpoint_get_info(const graphi_checkpoint *c, graphi_checkpoint_in
 
 graphi_status graphi_checkpoint_complete(const graphi_checkpoint *c, const char *network, graphi_form *out)
 {
+    GIVEN(c);
+    GIVEN(network);
+    GIVEN(out);
     graphi_form form = *out;
     TRY(record_complete(c->path, &c->record, network, &form));
     TRY(record_check(c->path, &c->record, &(struct network){network, &form.model}));
@@ -106,6 +117,8 @@ graphi_status graphi_checkpoint_complete(const graphi_checkpoint *c, const char 
 graphi_status graphi_checkpoint_load(const graphi_checkpoint *c, graphi_state *state, const char *network,
                                      const graphi_model_options *model, const graphi_data *data)
 {
+    GIVEN(c);
+    GIVEN(state);
     const struct network asked = {network, model};
     graphi_data_info info;
     TRY(record_check(c->path, &c->record, &asked)); /* before which parameters differ */

@@ -19,11 +19,11 @@ bool feeder_is_given(const graphi_feed *feed)
     return feed->data || feed->array_count || feed->next;
 }
 
-static graphi_status add(struct feeder *f, const char *name, size_t sample_bytes)
+static graphi_status add(struct feeder *f, const char *name, graphi_dtype dtype, size_t sample_bytes)
 {
     struct feeder_input *input = &f->input[f->count++];
     size_t bytes;
-    *input = (struct feeder_input){.name = name, .sample_bytes = sample_bytes};
+    *input = (struct feeder_input){.name = name, .dtype = dtype, .sample_bytes = sample_bytes};
     if (!name || !sample_bytes || __builtin_mul_overflow(sample_bytes, (size_t)f->batch, &bytes))
         return fail(GRAPHI_INVALID, where, "found input %d '%s' of %zu bytes a sample, expected a name and a size",
                     f->count - 1, name ? name : "", sample_bytes);
@@ -49,8 +49,8 @@ static graphi_status open_data(struct feeder *f)
         return fail(GRAPHI_INVALID, where, "found %d names of inputs beside a data set, expected two or none",
                     f->feed.array_count);
     }
-    TRY(add(f, inputs, cells * 4)); /* float32 or int32 */
-    return add(f, targets, text ? cells * 4 : 4);
+    TRY(add(f, inputs, text ? GRAPHI_I32 : GRAPHI_F32, cells * 4));
+    return add(f, targets, GRAPHI_I32, text ? cells * 4 : 4);
 }
 
 /* Eight bytes at a time: arrays may have gigabytes. */
@@ -105,7 +105,7 @@ graphi_status feeder_open(const graphi_feed *feed, bool trains, uint64_t seed, s
         return fail(GRAPHI_INVALID, where, "found batch %lld and %lld batches, expected 1 to %d, and none or some",
                     (long long)feed->batch, (long long)feed->batches, 1 << 20);
     for (int i = 0; i < feed->array_count; i++)
-        TRY(add(f, feed->arrays[i].input, feed->arrays[i].sample_bytes));
+        TRY(add(f, feed->arrays[i].input, feed->arrays[i].dtype, feed->arrays[i].sample_bytes));
     return feed->next ? GRAPHI_OK : open_arrays(f);
 }
 
@@ -179,7 +179,8 @@ graphi_status feeder_set(const struct feeder *f, graphi_run *run, int *taken)
     for (int i = 0; i < f->count; i++) {
         if (plan_input(run->plan->compiled, f->input[i].name) < 0)
             continue;
-        TRY(graphi_run_set(run, f->input[i].name, f->input[i].buffer, (size_t)rows * f->input[i].sample_bytes));
+        TRY(graphi_run_set(run, f->input[i].name, f->input[i].dtype, f->input[i].buffer,
+                           (size_t)rows * f->input[i].sample_bytes));
         ++*taken;
     }
     return GRAPHI_OK;

@@ -7,6 +7,7 @@
 
 struct feeder_input {
     const char *name;
+    graphi_dtype dtype;
     size_t sample_bytes;
     void *buffer; /* of a whole batch */
 };

@@ -72,7 +72,7 @@ static graphi_status judge_rows(const struct scorer *s, struct answers *a, int64
     const int64_t batch = f->batch, steps = a->rows / batch;
     const int32_t *targets = feeder_targets(f);
     const int64_t given = f->feed.symbol ? rows : a->rows; /* rows beyond are of another batch */
-    TRY(graphi_run_get(s->run, "logits", a->logits, (size_t)(given * a->classes) * sizeof *a->logits));
+    TRY(graphi_run_get(s->run, "logits", GRAPHI_F32, a->logits, (size_t)(given * a->classes) * sizeof *a->logits));
     for (int64_t r = 0; r < rows; r++) {
         const int32_t label = targets[f->carried ? r % batch * steps + r / batch : r];
         if (label < 0 || label >= a->classes)
@@ -128,7 +128,7 @@ static graphi_status score_batch(struct scorer *s, struct answers *a, int64_t in
     }
     if (!accuracy) {
         float loss;
-        TRY(graphi_run_get(s->run, "loss", &loss, sizeof loss));
+        TRY(graphi_run_get(s->run, "loss", GRAPHI_F32, &loss, sizeof loss));
         sums->loss += (double)loss * (double)f->rows;
     }
     sums->samples += f->rows;
@@ -202,6 +202,9 @@ void scorer_close(struct scorer *s)
 graphi_status graphi_run_score(graphi_run *run, const graphi_feed *feed, const graphi_score_options *options,
                                graphi_score *score)
 {
+    GIVEN(run);
+    GIVEN(feed);
+    GIVEN(score);
     struct scorer scorer;
     const graphi_score_options none = {0};
     graphi_status status = scorer_open(run, feed, options ? options : &none, &scorer);

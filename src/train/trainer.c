@@ -184,6 +184,8 @@ static graphi_status open(struct graphi_trainer *t)
 
 graphi_status graphi_trainer_create(const graphi_trainer_options *options, graphi_trainer **out)
 {
+    GIVEN(options);
+    GIVEN(out);
     graphi_trainer *t = mem_zalloc(sizeof *t);
     if (!t)
         return fail_memory("trainer", sizeof *t);
@@ -218,6 +220,8 @@ void graphi_trainer_destroy(graphi_trainer *t)
 
 graphi_status graphi_trainer_use(graphi_trainer *t, int part, graphi_run *run)
 {
+    GIVEN(t);
+    GIVEN(run);
     if (part < -1 || part >= t->parts || (part < 0 && !t->how.evaluation))
         return fail(GRAPHI_INVALID, "trainer", "found part %d, expected -1, the evaluation, or one of %d graphs", part,
                     t->parts);
@@ -249,16 +253,20 @@ graphi_status trainer_compile(struct graphi_trainer *t)
 
 void graphi_trainer_owe(graphi_trainer *t, bool owes)
 {
-    t->info.owes = owes;
+    if (t)
+        t->info.owes = owes;
 }
 
 void graphi_trainer_get_info(const graphi_trainer *t, graphi_trainer_info *info)
 {
-    *info = t->info;
-    info->at = feeder_at(&t->feeder);
+    if (!info)
+        return;
+    *info = t ? t->info : (graphi_trainer_info){0};
+    if (t)
+        info->at = feeder_at(&t->feeder);
 }
 
 graphi_state *graphi_trainer_state(const graphi_trainer *t)
 {
-    return t->state;
+    return t ? t->state : NULL;
 }

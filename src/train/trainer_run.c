@@ -48,7 +48,7 @@ static graphi_status execute(struct graphi_trainer *t, int part, uint64_t first_
     graphi_run_set_first_sample(run, first_sample);
     TRY(feeder_set(&t->feeder, run, &taken));
     if (plan_input(run->plan->compiled, t->how.rate_input) >= 0)
-        TRY(graphi_run_set(run, t->how.rate_input, &rate, sizeof rate));
+        TRY(graphi_run_set(run, t->how.rate_input, GRAPHI_F32, &rate, sizeof rate));
     for (int i = 0; i < t->how.times[part]; i++)
         TRY(graphi_run_execute(run));
     return GRAPHI_OK;
@@ -65,7 +65,7 @@ static graphi_status take_losses(struct graphi_trainer *t)
     for (int i = 0; i < GRAPHI_TRAINER_LOSSES; i++) {
         if (!t->how.loss[i].output)
             continue;
-        TRY(graphi_run_get(t->run[t->how.loss[i].graph], t->how.loss[i].output, &loss[i], sizeof loss[i]));
+        TRY(graphi_run_get(t->run[t->how.loss[i].graph], t->how.loss[i].output, GRAPHI_F32, &loss[i], sizeof loss[i]));
         if (!isfinite(loss[i]))
             return fail(GRAPHI_NONFINITE, t->how.loss[i].output,
                         "found %g at step %llu, expected a finite number; --check-numerics names the operation",
@@ -93,6 +93,7 @@ static graphi_status take_step(struct graphi_trainer *t)
 
 graphi_status graphi_trainer_step(graphi_trainer *t)
 {
+    GIVEN(t);
     TRY(trainer_compile(t));
     return take_step(t);
 }
@@ -168,6 +169,7 @@ static graphi_status loop(struct graphi_trainer *t)
 
 graphi_status graphi_trainer_run(graphi_trainer *t)
 {
+    GIVEN(t);
     t->ended = GRAPHI_OK;
     t->stopped = false;
     if (t->info.step >= t->info.last_step && !t->info.owes) /* a file that is there stays as it is */

@@ -218,6 +218,7 @@ static graphi_status save(struct graphi_trainer *t, const char *path, struct str
 
 graphi_status graphi_trainer_save(graphi_trainer *t, const char *path)
 {
+    GIVEN(t);
     struct strings s = {.count = 0};
     const bool own = !path || path == t->how.checkpoint;
     path = path ? path : t->how.checkpoint;

@@ -343,6 +343,8 @@ graphi_status graphi_state_set(graphi_state *state, const char *name, const void
 
 graphi_status graphi_state_zero(graphi_state *state, const char *prefix)
 {
+    GIVEN(state);
+    GIVEN(prefix);
     for (size_t i = 0; i < state->parameters.count; i++) {
         const struct parameter *p = state->parameters.data[i];
         if (strncmp(p->name, prefix, strlen(prefix)) != 0)
