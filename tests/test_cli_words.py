@@ -81,7 +81,7 @@ def test_mistyped(cli):
     text.write_text("the quick brown fox jumps over the lazy dog . " * 400)
     words = ["lstm", "--data", text, "--batch", 8, "--units", 8, "--unroll", 4, "--checkpoint", "small.safetensors"]
     cli.run("train", *words, "--tune", 0, "--steps", 1, "--quiet")
-    alone = cli.run("eval", *words, expect=4).stderr
+    alone = cli.run("eval", *words, "--split", "test", expect=4).stderr
     assert "expected a folder with train.txt and test.txt" in alone, alone
     for words, meant in ((["lstm", "--image", 8], "image: found it for lstm, expected one of pathnet, googlenet"),
                          (["ptb", "--merged"], "merged: found it for ptb, expected one of lstm, phased-lstm"),
@@ -127,7 +127,7 @@ def test_going_on(cli):
     assert first["loss"] + rest["loss"] == whole["loss"] and first["value"] + rest["value"] == whole["value"]
     assert log.read_text() == other.read_text()
     # stopped while it validated: the checkpoint has a step whose row is missing
-    cli.run(*words, "--steps", 3, "--log", log, "--checkpoint", checkpoint)
+    cli.run(*words, "--steps", 3, "--log", log, "--checkpoint", checkpoint, "--overwrite")
     log.write_text("".join(log.read_text().splitlines(True)[:-1]))
     cli.run(*words, "--log", log, "--checkpoint", checkpoint, "--resume")
     assert log.read_text() == other.read_text()
@@ -145,7 +145,7 @@ def test_going_on(cli):
     assert [line.split(",")[0] for line in log.read_text().splitlines()] == ["step", "7"]
     # the validation of the last step, which is not one of every second
     words = [word if word != 7 else 2 for word in training(cli, 3)] + ["--log", log, "--checkpoint", checkpoint]
-    cli.run(*words)
+    cli.run(*words, "--overwrite")
     whole = log.read_text()
     log.write_text("".join(whole.splitlines(True)[:-1]))
     cli.run(*words, "--resume")
