@@ -353,6 +353,13 @@ static void checkpoints_are_understood(void **state)
     assert_int_equal(graphi_checkpoint_load(file, fresh, "lines", NULL, NULL), GRAPHI_INVALID);
     graphi_state_destroy(fresh);
     graphi_checkpoint_close(file);
+    graphi_trainer *trainer; /* of the last step, as an owed validation tells it */
+    graphi_trainer_info again;
+    how.start = GRAPHI_TRAINER_RESUME;
+    check_ok(graphi_trainer_create(&how, &trainer));
+    graphi_trainer_get_info(trainer, &again);
+    assert_true(again.started == 9 && fabs(again.rate - 0.05 * (1 + cos(acos(-1.0) * 8 / 60)) / 2) < 1e-12);
+    graphi_trainer_destroy(trainer);
     no_file();
 }
 

@@ -179,6 +179,8 @@ static graphi_status open(struct graphi_trainer *t)
     if (t->how.start == GRAPHI_TRAINER_RESUME)
         TRY(resume(t));
     t->info.step = t->info.started = graphi_state_step(t->state) / (uint64_t)t->runs_a_step;
+    if (t->info.step) /* of the step before: the validation that is owed tells it */
+        t->info.rate = graphi_schedule_rate(&t->schedule, (int64_t)t->info.step - 1);
     return GRAPHI_OK;
 }
 
