@@ -141,7 +141,7 @@ static graphi_status add_own_widths(struct bench *bench, const struct network *n
                                         .driver = GRAPHI_DRIVER_COMBINING,
                                         .executors = bench->about.cores,
                                         .width = 1,
-                                        .keep_uniform = -1};
+                                        .parameters = {{"keep-uniform", -1}}};
         char id[96];
         snprintf(id, sizeof id, "%s, own widths", graphi_policy_name(list[i].policy));
         status = contender_open(bench, n, id, &setting, &field->list[field->count++]);
@@ -300,7 +300,8 @@ static graphi_status judge_decisions(struct bench *bench, const struct network *
     char goal[200];
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         const graphi_setting setting = {
-            .policy = list[i], .executors = bench->about.cores, .width = 1, .light = -1, .keep_uniform = -1};
+            .policy = list[i], .executors = bench->about.cores, .width = 1, .light = -1,
+            .parameters = {{"keep-uniform", -1}}};
         double least = INFINITY;
         for (int again = 0; again < AGAIN; again++) {
             graphi_simulation now;

@@ -332,7 +332,8 @@ static graphi_status compare(struct regression *r, const struct directed *d, boo
         const char *label, *model;
     } by[] = {{"every width", NULL}, {"hill climbing", hill_climbing}, {"k-neighbours", best_model}};
     const graphi_setting setting = {
-        .policy = GRAPHI_POLICY_S123, .executors = r->about.cores, .width = 1, .light = -1, .keep_uniform = -1};
+        .policy = GRAPHI_POLICY_S123, .executors = r->about.cores, .width = 1, .light = -1,
+        .parameters = {{"keep-uniform", -1}}};
     graphi_plan *truth = NULL;
     double ms[3];
     char base[128] = "";

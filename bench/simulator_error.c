@@ -90,7 +90,7 @@ static graphi_status collect_split(struct bench *bench, const struct network *n,
     graphi_setting setting = {.policy = GRAPHI_POLICY_CRITICAL_PATH,
                               .executors = k,
                               .width = bench->about.cores / k,
-                              .seed = bench->options.seed};
+                              .parameters = {{"seed", (int64_t)bench->options.seed}}};
     graphi_status status = GRAPHI_OK;
     for (int d = GRAPHI_DRIVERS - 1; d >= GRAPHI_DRIVER_DEDICATED && !status; d--) {
         setting.driver = (graphi_driver)d;
@@ -123,7 +123,8 @@ static graphi_status collect(struct bench *bench, const struct network *n, struc
     for (int p = GRAPHI_POLICY_S1; has_own_widths((graphi_policy)p) && !status; p++)
         status = add(bench, n, list, count,
                      (graphi_setting){
-                         .policy = (graphi_policy)p, .executors = cores, .width = 1, .keep_uniform = -1});
+                         .policy = (graphi_policy)p, .executors = cores, .width = 1,
+                         .parameters = {{"keep-uniform", -1}}});
     for (int k = 1; k < cores && !status; k += cores > 2 ? cores - 2 : 1) /* on some of the cores: one, all but one */
         for (int d = GRAPHI_DRIVER_DEDICATED; d < GRAPHI_DRIVERS && !status; d++)
             status = add(bench, n, list, count,

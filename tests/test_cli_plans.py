@@ -328,7 +328,7 @@ def test_strategy_constants(cli):
     setting = json.loads(plan.read_text())["setting"]
     assert (setting["candidates"], setting["tolerance"]) == (2, 7)
     cli.run("run", *words, "--training", "--repeat", 1, "--plan", plan, "--tolerance", 0, "--save-plan", plan)
-    assert json.loads(plan.read_text())["setting"]["tolerance"] == -1  # none: 0 is the default's
+    assert json.loads(plan.read_text())["setting"]["tolerance"] == 0  # none
     cli.run("run", *words, "--training", "--repeat", 1, "--plan", plan, "--tolerance", 1, "--save-plan", plan)
     setting = json.loads(plan.read_text())["setting"]
     assert (setting["policy"], setting["candidates"], setting["tolerance"]) == ("s123", 2, 1)

@@ -184,11 +184,12 @@ static void strategy_3_weighs_fewer_widths_where_that_pays(void **state)
         graphi_setting setting = {.policy = GRAPHI_POLICY_S1234,
                                   .executors = 2,
                                   .width = 1,
-                                  .candidates = cases[k].asked,
-                                  .keep_uniform = -1};
+                                  .parameters = {{"keep-uniform", -1}}};
+        if (cases[k].asked)
+            setting.parameters[1] = (graphi_policy_parameter){"candidates", cases[k].asked};
         graphi_graph *g = independent_of(1, 1, cases[k].times);
         graphi_plan *plan = measured_under(g, 1.01, setting);
-        assert_int_equal(plan->setting.candidates, cases[k].expected);
+        assert_int_equal(graphi_setting_parameter(&plan->setting, "candidates")->value, cases[k].expected);
         assert_int_equal(strstr(plan->why.data, "strategy 3 weighs") != NULL,
                          cases[k].asked == 0 && cases[k].expected < 3);
         graphi_plan_destroy(plan);
@@ -253,7 +254,7 @@ static void strategies_keep_uniform_teams_where_their_widths_lose(void **state)
     graphi_graph *g = alternating(6);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         graphi_setting setting = {.policy = cases[k].policy, .executors = 2, .width = 1, .depth = 1,
-                                  .candidates = 1, .keep_uniform = cases[k].asked};
+                                  .parameters = {{"candidates", 1}, {"keep-uniform", cases[k].asked}}};
         machine->captured = cases[k].captured;
         graphi_plan *plan = alternating_under(g, cases[k].moved, &setting), *uniform, *again;
         setting = (graphi_setting){.executors = 1, .width = 2, .depth = 1};
@@ -266,7 +267,8 @@ static void strategies_keep_uniform_teams_where_their_widths_lose(void **state)
         if (a.setting.uniform != cases[k].kept || a.setting.policy != cases[k].policy)
             fail_msg("case %d: %s", (int)k, plan->why.data);
         bool weighed = cases[k].asked ? cases[k].asked > 0 : cases[k].captured;
-        assert_int_equal(a.setting.keep_uniform, weighed && cases[k].kept ? 1 : weighed ? -1 : cases[k].asked);
+        assert_int_equal(graphi_setting_parameter(&a.setting, "keep-uniform")->value,
+                          weighed && cases[k].kept ? 1 : weighed ? -1 : cases[k].asked);
         assert_int_equal(a.hash == b.hash, cases[k].kept);
         assert_int_equal(strstr(plan->why.data, "the teams are kept") != NULL, cases[k].kept);
         assert_true(a.predicted_ms == b.predicted_ms || !cases[k].kept);

@@ -177,7 +177,7 @@ static void check_network(const struct tiny *network, const graphi_machine *on, 
                     check_bits(&sample, (graphi_setting){.policy = (graphi_policy)policy,
                                                          .driver = (graphi_driver)driver,
                                                          .width = width,
-                                                         .seed = (uint64_t)width,
+                                                         .parameters = {{"seed", width}},
                                                          .no_inline = variant == 1 || network->no_inline,
                                                          .depth = 1 + 2 * (variant == 2),
                                                          .backward_executors = variant == 2 ? 1 : 0});

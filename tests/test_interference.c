@@ -134,7 +134,8 @@ static void strategy_4_learns_nothing_of_siblings(void **state)
     dag_finish(g);
     graphi_machine machine = dag_machine(8, 8);
     graphi_setting setting = {
-        .policy = GRAPHI_POLICY_S1234, .executors = 8, .width = 1, .tolerance = 64, .no_inline = true};
+        .policy = GRAPHI_POLICY_S1234, .executors = 8, .width = 1, .no_inline = true,
+        .parameters = {{"tolerance", 64}}};
     struct task_record records[TASKS];
     struct schedule *schedule;
     struct simulation s;

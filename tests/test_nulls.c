@@ -201,6 +201,8 @@ static void plans(void **state)
     assert_false(graphi_pass_at(0, NULL));
     check_ok(graphi_pass_check(NULL));
     assert_int_equal(graphi_split_next(0, 0), 0);
+    assert_false(graphi_policy_get_info(GRAPHI_POLICY_FIFO, NULL));
+    assert_false(graphi_policy_parameter_at(GRAPHI_POLICIES, 0, NULL));
     assert_null(plan);
 }
 

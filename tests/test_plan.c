@@ -195,10 +195,11 @@ static void tuned_plans_are_stored(void **state)
     same_curves(tuned, loaded);
     same_trials(tuned, loaded);
     graphi_plan *asked; /* a given setting is not searched for, but its plan knows what was measured */
-    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .tolerance = 1};
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .parameters = {{"tolerance", 1}}};
     check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.1, .setting = &setting}, &asked));
     graphi_plan_get_info(asked, &b);
-    assert_true(b.measured && b.measured_ms > 0 && b.setting.policy == GRAPHI_POLICY_S123 && b.setting.tolerance == 1);
+    assert_true(b.measured && b.measured_ms > 0 && b.setting.policy == GRAPHI_POLICY_S123 &&
+                graphi_setting_parameter(&b.setting, "tolerance")->value == 1);
     graphi_plan_destroy(asked);
     graphi_plan_destroy(loaded);
     graphi_graph *other = network("lstm");
@@ -242,17 +243,23 @@ static uint64_t hash_of(const graphi_plan *plan, graphi_setting setting)
     return info.hash;
 }
 
+#define AS(name) .policy = GRAPHI_POLICY_##name
+#define WITH(...) .parameters = {__VA_ARGS__}
+
 /* What was saved is refused when it is loaded, or is another setting then. */
 static void settings_are_stored_as_they_are(void **state)
 {
-    static const graphi_setting kept[] = {{.policy = GRAPHI_POLICY_RANDOM, .seed = UINT64_MAX - 6},
-                                          {.policy = GRAPHI_POLICY_S123, .tolerance = INT_MAX, .keep_uniform = 1},
-                                          {.policy = GRAPHI_POLICY_S123, .tolerance = INT_MIN, .candidates = INT_MAX},
-                                          {.depth = INT_MAX, .light = -1},
-                                          {.executors = 1, .width = 1, .join = 1},
-                                          {.policy = GRAPHI_POLICY_SEQUENTIAL, .driver = GRAPHI_DRIVER_DEDICATED}};
-    static const graphi_setting refused[] = {{.light = 2},        {.light = -2},        {.join = 2}, {.join = -2},
-                                             {.keep_uniform = 2}, {.keep_uniform = -2}};
+    static const graphi_setting kept[] = {
+        {.policy = GRAPHI_POLICY_RANDOM, WITH({"seed", -7})},
+        {.policy = GRAPHI_POLICY_S123, WITH({"tolerance", INT_MAX}, {"keep-uniform", 1})},
+        {.policy = GRAPHI_POLICY_S123, WITH({"tolerance", INT_MIN}, {"candidates", INT_MAX})},
+        {.depth = INT_MAX, .light = -1},
+        {.executors = 1, .width = 1, .join = 1},
+        {.policy = GRAPHI_POLICY_SEQUENTIAL, .driver = GRAPHI_DRIVER_DEDICATED}};
+    static const graphi_setting refused[] = {{.light = 2}, {.light = -2}, {.join = 2}, {.join = -2},
+                                             {WITH({"keep-uniform", 2})},
+                                             {WITH({"keep-uniform", -2})},
+                                             {WITH({"keepuniform", 1})}};
     graphi_graph *g = short_steps();
     graphi_plan *plan = plan_of(g), *asked, *loaded = NULL;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
@@ -263,7 +270,7 @@ static void settings_are_stored_as_they_are(void **state)
         graphi_plan_get_info(asked, &a);
         graphi_plan_get_info(loaded, &b);
         assert_memory_equal(&a.setting, &b.setting, sizeof a.setting);
-        assert_true(a.setting.seed == kept[i].seed && a.hash == b.hash);
+        assert_true((i || graphi_setting_parameter(&b.setting, "seed")->value == -7) && a.hash == b.hash);
         assert_true(a.setting.policy != GRAPHI_POLICY_SEQUENTIAL || a.setting.driver == GRAPHI_DRIVER_COMBINING);
         graphi_plan_destroy(loaded);
         graphi_plan_destroy(asked);
@@ -381,56 +388,41 @@ static void equal_settings_have_equal_hashes(void **state)
         graphi_setting a, b;
         bool equal;
     } cases[] = {
-        {{0}, {.candidates = 5, .tolerance = 9, .seed = 7, .uniform = true}, true},
+        {{0}, {WITH({"candidates", 5}, {"tolerance", 9}, {"seed", 7}), .uniform = true}, true},
         {{0}, {.must_pin = true}, true},
         {{0}, {.unpinned = true}, false},
         {{0}, {.no_inline = true}, false},
         {{.depth = 1, .executors = 1, .width = 1}, {.depth = 1, .executors = 1, .width = 1, .join = 1}, true},
-        {{.policy = GRAPHI_POLICY_NAIVE}, {.policy = GRAPHI_POLICY_NAIVE, .join = 1}, true},
-        {{.policy = GRAPHI_POLICY_MALLEABLE}, {.policy = GRAPHI_POLICY_MALLEABLE, .join = 1}, true},
+        {{AS(NAIVE)}, {AS(NAIVE), .join = 1}, true},
+        {{AS(MALLEABLE)}, {AS(MALLEABLE), .join = 1}, true},
         {{.depth = 8}, {.depth = 100}, true},
         {{.depth = 1}, {.depth = 2}, false},
         {{0}, {.backward_executors = 1}, false},
         {{0}, {.driver = GRAPHI_DRIVER_DEDICATED}, false},
-        {{0}, {.policy = GRAPHI_POLICY_FIFO}, false},
-        {{.depth = 1}, {.policy = GRAPHI_POLICY_MALLEABLE, .uniform = true, .depth = 1}, true},
-        {{.policy = GRAPHI_POLICY_MALLEABLE}, {.policy = GRAPHI_POLICY_MALLEABLE, .uniform = true}, false},
-        {{.policy = GRAPHI_POLICY_MALLEABLE}, {.policy = GRAPHI_POLICY_MALLEABLE, .candidates = 1}, true},
-        {{.policy = GRAPHI_POLICY_MALLEABLE},
-         {.policy = GRAPHI_POLICY_MALLEABLE, .candidates = 2, .tolerance = 3, .depth = 4, .seed = 1},
-         true},
-        {{.policy = GRAPHI_POLICY_MALLEABLE},
-         {.policy = GRAPHI_POLICY_MALLEABLE, .backward_executors = 1, .light = 1},
-         true},
-        {{.policy = GRAPHI_POLICY_SEQUENTIAL},
-         {.policy = GRAPHI_POLICY_SEQUENTIAL,
-          .driver = GRAPHI_DRIVER_DEDICATED,
-          .backward_executors = 1,
-          .no_inline = true},
-         true},
-        {{.policy = GRAPHI_POLICY_NAIVE},
-         {.policy = GRAPHI_POLICY_NAIVE, .driver = GRAPHI_DRIVER_DEDICATED, .depth = 2},
-         true},
-        {{.policy = GRAPHI_POLICY_RANDOM, .seed = 1}, {.policy = GRAPHI_POLICY_RANDOM, .seed = 2}, false},
-        {{.depth = 1}, {.policy = GRAPHI_POLICY_S12, .uniform = true, .depth = 1}, true},
-        {{.policy = GRAPHI_POLICY_S12}, {.policy = GRAPHI_POLICY_S12, .uniform = true}, false},
-        {{.depth = 1},
-         {.policy = GRAPHI_POLICY_S12, .uniform = true, .depth = 1, .backward_executors = 1},
-         true},
+        {{0}, {AS(FIFO)}, false},
+        {{.depth = 1}, {AS(MALLEABLE), .uniform = true, .depth = 1}, true},
+        {{AS(MALLEABLE)}, {AS(MALLEABLE), .uniform = true}, false},
+        {{AS(MALLEABLE)}, {AS(MALLEABLE), WITH({"candidates", 1})}, true},
+        {{AS(MALLEABLE)}, {AS(MALLEABLE),
+          WITH({"candidates", 2}, {"tolerance", 3}, {"seed", 1}), .depth = 4}, true},
+        {{AS(MALLEABLE)}, {AS(MALLEABLE), .backward_executors = 1, .light = 1}, true},
+        {{AS(SEQUENTIAL)},
+         {AS(SEQUENTIAL), .driver = GRAPHI_DRIVER_DEDICATED, .backward_executors = 1, .no_inline = true}, true},
+        {{AS(NAIVE)}, {AS(NAIVE), .driver = GRAPHI_DRIVER_DEDICATED, .depth = 2}, true},
+        {{AS(RANDOM), WITH({"seed", 1})}, {AS(RANDOM), WITH({"seed", 2})}, false},
+        {{.depth = 1}, {AS(S12), .uniform = true, .depth = 1}, true},
+        {{AS(S12)}, {AS(S12), .uniform = true}, false},
+        {{.depth = 1}, {AS(S12), .uniform = true, .depth = 1, .backward_executors = 1}, true},
         {{.depth = 1}, {.depth = 1, .backward_executors = 1}, false},
-        {{.depth = 1}, {.policy = GRAPHI_POLICY_ASYMMETRIC, .depth = 1, .uniform = true}, true},
-        {{.depth = 1}, {.policy = GRAPHI_POLICY_LOCALITY, .depth = 1}, false},
-        {{.depth = 1, .backward_executors = 1},
-         {.policy = GRAPHI_POLICY_LOCALITY, .depth = 1, .backward_executors = 1},
-         true},
-        {{.depth = 1, .backward_executors = 1},
-         {.policy = GRAPHI_POLICY_FIFO, .depth = 1, .backward_executors = 1},
-         false},
-        {{.policy = GRAPHI_POLICY_S123}, {.policy = GRAPHI_POLICY_S123, .keep_uniform = -1}, true},
-        {{.policy = GRAPHI_POLICY_S1}, {.policy = GRAPHI_POLICY_S1, .candidates = 1, .tolerance = 4}, true},
-        {{.policy = GRAPHI_POLICY_S123, .candidates = 8}, {.policy = GRAPHI_POLICY_S123, .candidates = 20}, true},
-        {{.policy = GRAPHI_POLICY_S123, .candidates = 3}, {.policy = GRAPHI_POLICY_S123, .candidates = 2}, false},
-        {{.policy = GRAPHI_POLICY_S1234}, {.policy = GRAPHI_POLICY_S1234, .tolerance = 1}, false},
+        {{.depth = 1}, {AS(ASYMMETRIC), .depth = 1, .uniform = true}, true},
+        {{.depth = 1}, {AS(LOCALITY), .depth = 1}, false},
+        {{.depth = 1, .backward_executors = 1}, {AS(LOCALITY), .depth = 1, .backward_executors = 1}, true},
+        {{.depth = 1, .backward_executors = 1}, {AS(FIFO), .depth = 1, .backward_executors = 1}, false},
+        {{AS(S123)}, {AS(S123), WITH({"keep-uniform", -1})}, true},
+        {{AS(S1)}, {AS(S1), WITH({"candidates", 1}, {"tolerance", 4})}, true},
+        {{AS(S123), WITH({"candidates", 8})}, {AS(S123), WITH({"candidates", 20})}, true},
+        {{AS(S123), WITH({"candidates", 3})}, {AS(S123), WITH({"candidates", 2})}, false},
+        {{AS(S1234)}, {AS(S1234), WITH({"tolerance", 1})}, false},
     };
     graphi_graph *g = short_steps();
     graphi_plan *plan = plan_of(g);
@@ -609,12 +601,12 @@ static void a_strategy_as_in_the_paper_is_not(void **state)
     graphi_state *s;
     graphi_plan_info info;
     const graphi_setting asked = {
-        .policy = GRAPHI_POLICY_S12, .executors = machine->cores, .width = 1, .keep_uniform = -1};
+        .policy = GRAPHI_POLICY_S12, .executors = machine->cores, .width = 1, WITH({"keep-uniform", -1})};
     check_ok(graphi_state_create(g, 1, &s));
     check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.5, .setting = &asked}, &tuned));
     graphi_plan_get_info(tuned, &info);
     assert_int_equal(uniform_tried(tuned), 0);
-    assert_true(!info.setting.uniform && info.setting.keep_uniform == -1);
+    assert_true(!info.setting.uniform && graphi_setting_parameter(&info.setting, "keep-uniform")->value == -1);
     graphi_plan_destroy(tuned);
     graphi_plan_destroy(plan);
     graphi_state_destroy(s);

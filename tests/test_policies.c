@@ -69,7 +69,7 @@ static void random_follows_its_seed(void **state)
     uint64_t decisions[3];
     for (int i = 0; i < 3; i++) {
         graphi_setting setting = {
-            .policy = GRAPHI_POLICY_RANDOM, .executors = 2, .width = 1, .seed = (uint64_t)(i / 2)};
+            .policy = GRAPHI_POLICY_RANDOM, .executors = 2, .width = 1, .parameters = {{"seed", (i / 2)}}};
         struct played p = play(g, &machine, &setting);
         decisions[i] = p.simulation.decisions;
         free(p.records);
@@ -353,10 +353,11 @@ static void strategy_3_takes_the_papers_candidate(void **state)
     graphi_machine machine = dag_machine(68, 0);
     static const struct {
         int candidates, tolerance, width;
-    } cases[] = {{0, 0, 18}, {2, 2, 18}, {1, 2, 20}, {3, 1, 20}, {3, 4, 18}, {2, -1, 20}};
+    } cases[] = {{3, 2, 18}, {2, 2, 18}, {1, 2, 20}, {3, 1, 20}, {3, 4, 18}, {2, -1, 20}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 68, .width = 1,
-                                  .candidates = cases[i].candidates, .tolerance = cases[i].tolerance};
+                                  .parameters = {{"candidates", cases[i].candidates},
+                                                 {"tolerance", cases[i].tolerance}}};
         struct played p = play(g, &machine, &setting);
         assert_int_equal(p.records[0].width, 48);
         assert_int_equal(p.records[1].width, cases[i].width);
@@ -624,7 +625,8 @@ static uint64_t decisions_on(const struct dag *g, int policy)
 {
     graphi_machine machine = dag_machine(8, 8);
     graphi_setting setting = {
-        .policy = (graphi_policy)policy, .executors = 4, .width = 2, .seed = 1, .driver = GRAPHI_DRIVER_DEDICATED};
+        .policy = (graphi_policy)policy, .executors = 4, .width = 2, .driver = GRAPHI_DRIVER_DEDICATED,
+        .parameters = {{"seed", 1}}};
     struct played p = play(g, &machine, &setting);
     free(p.records);
     free(machine.core);

@@ -264,7 +264,7 @@ static bool bits_are_the_same(struct trial *t, const struct maker *m, const grap
                                         .depth = (int)draw(t->key, at + 4, 9),
                                         .no_inline = draw(t->key, at + 5, 2),
                                         .join = (int)draw(t->key, at + 6, 2),
-                                        .seed = t->key + s};
+                                        .parameters = {{"seed", (int64_t)(t->key + s)}}};
         graphi_plan *other;
         check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &other));
         if (setting.join)

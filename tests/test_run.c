@@ -395,7 +395,7 @@ static void same_bits_everywhere(void **state)
                 for (int driver = GRAPHI_DRIVER_DEDICATED; driver < GRAPHI_DRIVERS; driver++)
                     check_bits(g, plan,
                                (graphi_setting){.policy = (graphi_policy)policy, .driver = (graphi_driver)driver,
-                                                .width = width, .seed = (uint64_t)width},
+                                                .width = width, .parameters = {{"seed", width}}},
                                "graph", i);
         graphi_plan_destroy(plan);
         graphi_graph_destroy(g);
@@ -428,7 +428,7 @@ static void random_networks(void **state)
             check_bits(g, plan,
                        (graphi_setting){.policy = (graphi_policy)(r.v[0] % GRAPHI_POLICIES),
                                         .driver = r.v[1] % 2 ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING,
-                                        .width = 1 + (int)(r.v[2] % 6), .seed = r.v[3]},
+                                        .width = 1 + (int)(r.v[2] % 6), .parameters = {{"seed", r.v[3]}}},
                        "random network", (int)key);
         }
         uint32_t bits, at = random_philox(key, 4, 0).v[0] % (uint32_t)got.count;

@@ -427,6 +427,26 @@ def check_bfloat16(root, build):
             for path in sorted((root / "src/kernels/isa").glob("*.c")) if compiled and uses(path) != (path.name in compiled)]
 
 
+POLICY_TESTED = re.compile(r"GRAPHI_POLICY_[A-Z0-9_]+ *[=!<>]=?|[=!<>]=? *\(?GRAPHI_POLICY_[A-Z0-9_]+ *(?=[)&|?;])|case GRAPHI_POLICY_"
+                           r"|[=!]= *&policy_\w+|policy\w*, \"\w+\"\) *[=!]= *0")
+
+
+def check_policies(root, build):
+    """A policy that others know by name cannot be added in one file: its table says what it is like."""
+    problems = []
+    for path in sorted((root / "src").rglob("*.[ch]")):
+        if path.parent.name == "schedule" and path.name.startswith("policy"):
+            continue
+        text = path.read_text()
+        for match in POLICY_TESTED.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            before = text[text.rfind("\n", 0, match.start()) + 1:match.start()]
+            if match.group().startswith("=") and not match.group().startswith("=="):
+                continue  # given, not asked
+            problems.append(f"{path.relative_to(root)}:{line}: found the test '{before.strip()}{match.group()}', expected a trait of the table")
+    return problems
+
+
 def check_operations(root, build):
     """A list whose order or default nobody tells, a result whose shape must be guessed: found by reading the source alone."""
     problems = []
@@ -444,7 +464,7 @@ def check_operations(root, build):
 CHECKS = {"layers": check_layers, "rooms": check_rooms, "circles": check_circles, "headers": check_headers, "page of layers": check_table_of_layers, "exports": check_exports, "nulls": check_nulls,
           "generated": check_generated, "files": check_files, "columns": check_columns, "clocks": check_clocks,
           "heap": check_heap, "temporary": check_temporary, "messages": check_messages, "table": check_table, "benchmarks": check_benchmarks,
-          "quoted": check_quoted, "operations": check_operations, "streaming": check_streaming, "bfloat16": check_bfloat16}
+          "quoted": check_quoted, "policies": check_policies, "operations": check_operations, "streaming": check_streaming, "bfloat16": check_bfloat16}
 
 
 def append(name, text):
@@ -563,6 +583,8 @@ FAULTS = [
     ("benchmarks", append("src/kernels/gemm.c", "/* `graphi bench kernels\n * nosuchrow` */\n"), "nosuchrow"),
     ("benchmarks", append("src/kernels/gemm.c", "/* `graphi bench nosuch` */\n"), "nosuch"),
     ("messages", append("src/base/arena.c", 'int f(void) { return fail(GRAPHI_IO, "x(", "cannot"); }\n'), "'x( cannot'"),
+    ("policies", append("src/tool/plan.c", "bool planted(graphi_policy p) { return p == GRAPHI_POLICY_S12; }\n"), "src/tool/plan.c"),
+    ("policies", append("src/engine/run/run.c", "bool planted(graphi_policy p) { return p >= GRAPHI_POLICY_S1 && p; }\n"), "run.c"),
     *([("bfloat16", append("src/kernels/isa/norm_run.c", "/* ISA_IS_bf16 */\n"), "norm_run.c: found ISA_IS_bf16"),
        ("bfloat16", replace("src/kernels/isa/micro_pairs.c", "ISA_IS_bf16", "ISA_IS_none"), "micro_pairs.c: found no")] if X86 else []),
     ("operations", replace("docs/operations.md", "empty: as the kernel", ""), "`strides` of `max_pool` when"),

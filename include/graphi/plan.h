@@ -3,6 +3,8 @@
 #ifndef GRAPHI_PLAN_H
 #define GRAPHI_PLAN_H
 
+#include <string.h>
+
 #include "graphi/graph.h"
 #include "graphi/machine.h"
 
@@ -72,6 +74,37 @@ static inline const char *graphi_driver_name(graphi_driver driver)
     return (unsigned)driver < GRAPHI_DRIVERS ? name[driver] : "?";
 }
 
+/* What policies are like, from their tables. Static text. */
+typedef struct graphi_policy_info {
+    const char *name;
+    bool in_order; /* one operation at a time in array order, on all threads */
+    bool searches; /* widths and order of the whole graph are searched for before it runs */
+    bool siblings; /* may use second hardware threads of cores */
+} graphi_policy_info;
+
+/* A copy; false, *info untouched: there is no such policy. Any thread. */
+GRAPHI_API bool graphi_policy_get_info(graphi_policy policy, graphi_policy_info *info);
+
+/* A parameter that a policy's table declares. Static text. */
+typedef struct graphi_policy_parameter_info {
+    const char *name; /* as its option has it, without the two lines, and, with _ for -, as stored plans have it */
+    const char *argument, *meaning; /* argument NULL: no option of its own */
+    int64_t low, high, usual;       /* what is beyond is as the limit; where it is not given it is `usual` */
+    bool toggle;   /* -1 off, 0 auto, 1 on; others are USAGE */
+    bool chooses;  /* directs how a setting is chosen; executions are the same */
+} graphi_policy_parameter_info;
+
+/* The parameter at a place, from 0, of a policy, or, policy GRAPHI_POLICIES, of any; false past the last, *info
+ * untouched. Any thread. */
+GRAPHI_API bool graphi_policy_parameter_at(graphi_policy policy, int index, graphi_policy_parameter_info *info);
+
+/* A parameter with the value that it is given; the name is borrowed for as long as the setting is used. */
+typedef struct graphi_policy_parameter {
+    const char *name;
+    int64_t value;
+} graphi_policy_parameter;
+enum { GRAPHI_SETTING_PARAMETERS = 8 }; /* of a policy, at most */
+
 /* How a plan is executed. Zero fields: chosen statically from the graph. */
 typedef struct graphi_setting {
     graphi_policy policy;
@@ -90,16 +123,20 @@ typedef struct graphi_setting {
     /* An execution that cannot pin every thread is UNSUPPORTED; false: it goes on, run_info.note says so, also of
      * `sequential` on one thread, which leases and pins a core only if it must. */
     bool must_pin;
-    uint64_t seed; /* of policy random */
-    /* Strategies 3 and 4: fastest widths of an operation that are weighed, more than 8 are 8; 0: 3, or fewer over
-     * measured operations where that is predicted to be 2 % shorter. */
-    int candidates;
-    int tolerance; /* strategies 3 and 4: threads off strategy 2's; 0: 2; negative: none */
-    bool uniform;  /* strategies, malleable: all teams of `width`, where that was found to be faster */
-    /* Strategies: 1: uniform unless its own widths are predicted to be 2 % shorter; -1: never, as in the paper; 0: over
-     * operations measured on the machine at hand. */
-    int keep_uniform;
+    bool uniform; /* policies with widths of their own: all teams of `width`, where that was found to be faster */
+    /* Those of its policy that are given, up to the first without a name: {{"candidates", 2}, {"keep-uniform", -1}}.
+     * One that the policy does not have is not heeded; of a name that no policy has it is USAGE. */
+    graphi_policy_parameter parameters[GRAPHI_SETTING_PARAMETERS];
 } graphi_setting;
+
+/* The parameter of that name, NULL where it is not given. */
+static inline const graphi_policy_parameter *graphi_setting_parameter(const graphi_setting *setting, const char *name)
+{
+    for (int i = 0; i < GRAPHI_SETTING_PARAMETERS && setting->parameters[i].name; i++)
+        if (!strcmp(setting->parameters[i].name, name))
+            return &setting->parameters[i];
+    return NULL;
+}
 
 /* Splits of `cores` into executors of one width, which choosing and tuning weigh (docs/profiler.md): the executors of
  * the one that follows that into `executors` (0: of the first), each of cores / executors threads; 0 after the last,
@@ -143,7 +180,7 @@ GRAPHI_API graphi_status graphi_plan_create(const graphi_graph *graph, const gra
 typedef struct graphi_tune_options {
     double seconds; /* budget, at most twice of which is taken where settings do not differ clearly; 0: static choice */
     /* Not searched for: this one, what it leaves open chosen from the measured operations. Policies with widths of
-     * their own may return uniform (s1 to s1234 unless keep_uniform is -1), malleable also join. */
+     * their own may return uniform (s1 to s1234 unless keep-uniform is -1), malleable also join. */
     const graphi_setting *setting;
     bool policies; /* search policies too, not only executors x width and driver */
     int interval;  /* of hill climbing over widths, threads; 0: 4, less on few cores (concurrency-control.txt III-C) */

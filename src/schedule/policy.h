@@ -42,6 +42,11 @@ struct policy {
     bool anywhere;   /* place() takes any executor: the order is all that it decides */
     bool remembers;  /* place() asks where other tasks ran (schedule.ran_on) */
     bool timed;      /* completions must carry times (measured widths, predicted ends) */
+    bool usual;      /* the highest level first, all executors alike: what others may come down to */
+    bool siblings;   /* second hardware threads of cores are workers, too */
+    bool searches;   /* follows an allotment, if the tasks have one */
+    bool raced;      /* tuning weighs it on every split of the cores */
+    const graphi_policy_parameter_info *parameters; /* ended by one without a name; NULL: none */
 
     /* Fixed slots that are not all alike: of which sizes they are. NULL: `executors` of `width`. */
     struct team_sizes (*sizes)(int executors, int width);
@@ -77,5 +82,14 @@ int64_t policy_by_arrival(struct schedule *schedule, int32_t task);
 /* What runs a setting: a free-width policy whose teams are all of one width (uniform) has only the order left to
  * choose, and is the critical path's. */
 const struct policy *policy_of(const graphi_setting *setting);
+
+/* The value of a parameter: what is given, within its range, else the usual one. */
+int64_t policy_parameter(const graphi_setting *setting, const char *name);
+/* Does its policy have it? */
+bool policy_heeds(const graphi_setting *setting, const char *name);
+/* Gives it a value. */
+void policy_set(graphi_setting *setting, const char *name, int64_t value);
+/* The parameters are those of the policy, each with its value, in the order of its table. */
+void policy_settle(graphi_setting *setting);
 
 #endif

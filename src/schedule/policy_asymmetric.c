@@ -101,6 +101,7 @@ static void explain(const struct schedule *s, int32_t task, struct text *text)
 }
 
 const struct policy policy_asymmetric = { /* graphi.txt 6 */
+    .raced = true,
     .sizes = sizes,
     .prepare = prepare,
     .key = policy_by_level,

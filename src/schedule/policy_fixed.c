@@ -5,6 +5,7 @@
 #include "schedule/scheduler.h"
 
 #include "base/random.h"
+#include "schedule/parameter.h"
 
 int64_t policy_by_level(struct schedule *s, int32_t task)
 {
@@ -17,9 +18,12 @@ int64_t policy_by_arrival(struct schedule *s, int32_t task)
     return -s->arrivals;
 }
 
+static const graphi_policy_parameter_info seed[] = {
+    {.name = "seed", .meaning = "of the order", .low = INT64_MIN, .high = INT64_MAX}, {0}};
+
 static int64_t by_seed(struct schedule *s, int32_t task)
 {
-    struct random4 r = random_philox(s->setting.seed, 0, (uint64_t)task);
+    struct random4 r = random_philox((uint64_t)parameter_value(&s->setting, seed), 0, (uint64_t)task);
     return (int64_t)((uint64_t)r.v[0] << 31 ^ r.v[1]);
 }
 
@@ -41,21 +45,26 @@ static int where_produced(struct schedule *s, int32_t task)
 }
 
 const struct policy policy_critical_path = { /* graphi.txt Alg. 1 */
+    .usual = true,
+    .raced = true,
     .anywhere = true,
     .key = policy_by_level,
     .place = first_idle,
 };
 const struct policy policy_fifo = {
+    .raced = true,
     .anywhere = true,
     .key = policy_by_arrival,
     .place = first_idle,
 };
 const struct policy policy_random = {
     .anywhere = true,
+    .parameters = seed,
     .key = by_seed,
     .place = first_idle,
 };
 const struct policy policy_locality = { /* graphi.txt 6 */
+    .raced = true,
     .remembers = true,
     .key = policy_by_level,
     .place = where_produced,

@@ -365,6 +365,7 @@ static void explain(const struct schedule *s, int32_t task, struct text *text)
 const struct policy policy_malleable = {
     .free_width = true,
     .timed = true,
+    .searches = true,
     .prepare = prepare,
     .begin = begin,
     .key = by_own_level,

@@ -383,9 +383,35 @@ static void learned(const struct schedule *s, const char *const *kinds, struct t
     interference_explain(&data(s)->interference, kinds, text);
 }
 
+/* Those of strategy 3 first: strategies 1 and 2 have the last one alone. */
+static const graphi_policy_parameter_info parameters[] = {
+    {.name = "candidates",
+     .argument = "N",
+     .meaning = "fastest widths of an operation that are weighed; default 3, or fewer over measured operations where "
+                "that is predicted to be 2 % shorter",
+     .low = 1,
+     .high = MOST_CANDIDATES,
+     .usual = USUAL_CANDIDATES},
+    {.name = "tolerance",
+     .argument = "N",
+     .meaning = "threads off the width of the operation's kind; default 2",
+     .low = -1, /* as 0: none */
+     .high = 65536,
+     .usual = 2},
+    {.name = "keep-uniform",
+     .argument = "auto|on|off",
+     .meaning = "one width for all unless others are predicted to gain 2 %; auto: over operations measured here",
+     .low = -1,
+     .high = 1,
+     .toggle = true,
+     .chooses = true},
+    {0}};
+
 const struct policy policy_s1 = {
     .free_width = true,
     .own_teams = true,
+    .raced = true,
+    .parameters = parameters + 2,
     .prepare = prepare_widths,
     .key = policy_by_arrival,
     .decide = best_of_instance,
@@ -394,16 +420,19 @@ const struct policy policy_s1 = {
 const struct policy policy_s12 = {
     .free_width = true,
     .own_teams = true,
+    .raced = true,
+    .parameters = parameters + 2,
     .prepare = prepare_widths,
     .key = policy_by_arrival,
     .decide = best_of_kind,
     .explain = explain_kind,
 };
 
-/* They differ in how a task is decided on alone. */
-#define STRATEGY_3(how)                                                                                                \
+/* They differ in how a task is decided on, and on what it may run. */
+#define STRATEGY_3(how, on_siblings)                                                                                   \
     {                                                                                                                  \
-        .free_width = true, .own_teams = true, .timed = true, .prepare = prepare, .begin = begin,                      \
+        .free_width = true, .own_teams = true, .timed = true, .raced = true, .siblings = on_siblings,                  \
+        .parameters = parameters, .prepare = prepare, .begin = begin,                                                  \
         .key = longest_first, .decide = how, .finished = finished, .explain = explain_candidates, .learned = learned,  \
     }
-const struct policy policy_s123 = STRATEGY_3(co_run), policy_s1234 = STRATEGY_3(co_run_on_siblings);
+const struct policy policy_s123 = STRATEGY_3(co_run, false), policy_s1234 = STRATEGY_3(co_run_on_siblings, true);

@@ -38,7 +38,7 @@ static int workers_of(const graphi_setting *r)
 static int siblings_of(const graphi_setting *r, const graphi_machine *machine)
 {
     int workers = workers_of(r);
-    return r->policy == GRAPHI_POLICY_S1234 && r->driver != GRAPHI_DRIVER_STATIC && workers == machine->cores &&
+    return policy_of(r)->siblings && r->driver != GRAPHI_DRIVER_STATIC && workers == machine->cores &&
                    workers + machine->siblings <= BITMAP_BITS
                ? machine->siblings
                : 0;

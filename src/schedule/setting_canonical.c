@@ -5,7 +5,6 @@
 
 #include "base/hash.h"
 #include "schedule/scheduler.h"
-#include "schedule/widths.h"
 
 static bool has_executors(const struct policy *policy)
 {
@@ -52,7 +51,7 @@ bool setting_fold(graphi_setting *setting)
 {
     const struct policy *policy = policy_of(setting);
     bool phases = setting->backward_executors > 0;
-    if (policy == &policy_critical_path || policy->key != policy_by_level || (!phases && !policy->sizes))
+    if (policy->usual || policy->key != policy_by_level || (!phases && !policy->sizes))
         return false;
     if (!phases) {
         const struct team_sizes teams = policy->sizes(setting->executors, setting->width);
@@ -98,10 +97,9 @@ graphi_setting setting_canonical(const graphi_setting *setting)
     setting_fold(&r);
     const struct policy *policy = policy_of(&r);
     int workers = r.executors * r.width;
-    if (policy == &policy_critical_path)
+    if (policy->usual)
         r.policy = GRAPHI_POLICY_CRITICAL_PATH;
     r.uniform = false; /* that was all it said */
-    r.keep_uniform = 0;
     if (policy->loop == LOOP_SEQUENTIAL)
         r.executors = 1, r.width = workers, r.no_inline = false;
     if (policy->own_teams)
@@ -109,10 +107,6 @@ graphi_setting setting_canonical(const graphi_setting *setting)
     if (!setting_has_rings(&r))
         r.depth = 1;
     r.join = r.join > 0 ? 1 : -1;
-    if (policy != &policy_s123 && policy != &policy_s1234)
-        r.candidates = r.tolerance = 0;
-    if (policy != &policy_random)
-        r.seed = 0;
     setting_constants(&r);
     return r;
 }
@@ -121,9 +115,13 @@ uint64_t setting_hash(uint64_t hash, const graphi_setting *setting)
 {
     const graphi_setting s = setting_canonical(setting);
     const int64_t words[] = {s.policy,    s.driver, s.executors,  s.width,     s.backward_executors, s.depth,
-                             s.no_inline, s.light,  s.candidates, s.tolerance, s.unpinned, s.join,   (int64_t)s.seed};
+                             s.no_inline, s.light,  s.unpinned,   s.join};
+    graphi_policy_parameter_info p;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         hash = hash_u64(hash, (uint64_t)words[i]);
+    for (int i = 0; graphi_policy_parameter_at(s.policy, i, &p); i++)
+        if (!p.chooses)
+            hash = hash_u64(hash, (uint64_t)policy_parameter(&s, p.name));
     return hash;
 }
 
@@ -137,13 +135,7 @@ void setting_place(graphi_setting *setting, const graphi_setting *from)
 
 void setting_constants(graphi_setting *setting)
 {
-    if (setting->candidates <= 0)
-        setting->candidates = 3;
-    setting->tolerance = setting->tolerance > 0 ? setting->tolerance : setting->tolerance ? -1 : 2;
-    if (setting->candidates > MOST_CANDIDATES)
-        setting->candidates = MOST_CANDIDATES;
-    if (setting->tolerance > MACHINE_MAX_CORES)
-        setting->tolerance = MACHINE_MAX_CORES;
+    policy_settle(setting);
     if (setting->depth > RING_DEPTH)
         setting->depth = RING_DEPTH;
 }

@@ -5,6 +5,7 @@
 #include "schedule/widths.h"
 
 #include "base/status.h"
+#include "schedule/parameter.h"
 
 #include <stdlib.h>
 
@@ -40,22 +41,30 @@ int widths_fastest(const struct cost_curve *curve, int workers, int tiles, int m
     return count;
 }
 
-static void rank_class(const struct schedule *s, int tiles, const struct cost_curve *curve, struct class_widths *c)
+static void rank_class(const struct schedule *s, int tiles, const struct cost_curve *curve, int most,
+                       struct class_widths *c)
 {
-    c->count = widths_fastest(curve, s->workers, tiles, s->setting.candidates, c->best);
+    c->count = widths_fastest(curve, s->workers, tiles, most, c->best);
     c->serial_ns = curve_ns(curve, 1);
 }
 
 /* Strategy 3 must not conflict with strategy 2. */
-static void fit_class(const struct schedule *s, const struct cost_curve *curve, const struct fast_width *kind,
-                      struct class_widths *c)
+static void fit_class(const struct cost_curve *curve, const struct fast_width *kind,
+                      int tolerance, struct class_widths *c)
 {
     c->of_kind = *kind;
     c->of_kind.ns = curve_mode_ns(curve, kind->width, kind->spread);
     for (int i = 0; i < c->count; i++) {
         int apart = abs(c->best[i].width - kind->width);
-        c->fitting[i] = apart > 0 && apart > s->setting.tolerance ? c->of_kind : c->best[i];
+        c->fitting[i] = apart > 0 && apart > tolerance ? c->of_kind : c->best[i];
     }
+}
+
+/* Of strategies that do not have it it is `otherwise`. */
+static int given(const struct schedule *s, const char *name, int otherwise)
+{
+    const graphi_policy_parameter_info *p = parameter_find(s->policy->parameters, name);
+    return p ? (int)parameter_value(&s->setting, p) : otherwise;
 }
 
 graphi_status widths_open(struct schedule *s, struct widths *out)
@@ -65,9 +74,9 @@ graphi_status widths_open(struct schedule *s, struct widths *out)
     struct fast_width *kinds = out->of_kind = schedule_alloc(s, (size_t)t->kinds + 1, sizeof *kinds);
     if (!classes || !kinds)
         return fail_memory("policy", (size_t)t->curves_count * sizeof *classes);
-    int tiles = tiles_of(s);
+    int tiles = tiles_of(s), most = given(s, "candidates", USUAL_CANDIDATES), tolerance = given(s, "tolerance", 0);
     for (int i = 0; i < t->curves_count; i++)
-        rank_class(s, tiles, &t->curves[i], &classes[i]);
+        rank_class(s, tiles, &t->curves[i], most, &classes[i]);
     for (int32_t task = 0; task < t->count; task++) {
         const struct fast_width *best = &classes[t->curve_of[task]].best[0];
         struct fast_width *kind = &kinds[t->kind[task]];
@@ -77,7 +86,7 @@ graphi_status widths_open(struct schedule *s, struct widths *out)
     for (int32_t task = 0; task < t->count; task++) {
         int32_t curve = t->curve_of[task];
         if (!classes[curve].of_kind.width)
-            fit_class(s, &t->curves[curve], &kinds[t->kind[task]], &classes[curve]);
+            fit_class(&t->curves[curve], &kinds[t->kind[task]], tolerance, &classes[curve]);
     }
     return GRAPHI_OK;
 }

@@ -6,7 +6,7 @@
 
 #include "schedule/scheduler.h"
 
-enum { MOST_CANDIDATES = 8 };
+enum { MOST_CANDIDATES = 8, USUAL_CANDIDATES = 3 };
 
 struct fast_width {
     int width;

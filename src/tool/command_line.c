@@ -39,7 +39,7 @@ static graphi_status unknown_option(const struct command *command, const char *w
 {
     const char *meant = NULL;
     int nearest = SPELLING_MOST + 1;
-    for (const struct option *o = option_table; o->name && length > 2; o++) {
+    for (const struct option *o = option_table(); o->name && length > 2; o++) {
         int distance = spelling_distance(word + 2, length - 2, o->name + 2);
         if (distance < nearest && has_option(command, o))
             nearest = distance, meant = o->name;
@@ -58,7 +58,7 @@ static graphi_status no_such_option(const struct command *command, const char *w
 static graphi_status check_given(const struct command *command, const struct options *options)
 {
     for (int i = 0; i < options->given_count; i++)
-        for (const struct option *o = option_table; o->name; o++)
+        for (const struct option *o = option_table(); o->name; o++)
             if (options->given[i] == o->name && !has_option(command, o))
                 return no_such_option(command, o->name);
     return GRAPHI_OK;
@@ -75,7 +75,7 @@ static graphi_status parse_option(int argc, char **argv, int *i, const struct co
 {
     const char *word = argv[*i], *equals = strchr(word, '=');
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
-    for (const struct option *option = option_table; option->name; option++) {
+    for (const struct option *option = option_table(); option->name; option++) {
         if (strlen(option->name) != length || strncmp(option->name, word, length) != 0)
             continue;
         if (!has_option(command, option))

@@ -15,8 +15,7 @@
 #define BENCH_MODEL BENCH_TRAINING " --inference"
 #define BENCH_NETWORKS "M... --seed --precision" BENCH_COMPILE BENCH_MODEL
 #define BENCH_SETTING                                                                                                  \
-    " --executors --width --driver --pin --policy --depth --backward-executors --light --join --candidates"            \
-    " --tolerance --keep-uniform --no-inline"
+    " --executors --width --driver --pin --policy --depth --backward-executors --light --join --no-inline"
 #define BENCH_TUNED " --tune --allow-rounding" /* network_tune with options.tune */
 #define STUDY_OPERATIONS BENCH_COMPILE " --precision --machine --tune --interval"
 #define STUDY_NETWORKS "M..." STUDY_OPERATIONS BENCH_MODEL " --quick"

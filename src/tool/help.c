@@ -37,7 +37,7 @@ static bool is_wanted(const struct option *option, const struct wanted *wanted)
         return false;
     bool effect = !wanted->count || options_listed(BENCH_ALWAYS, option->name);
     for (int i = 0; i < wanted->count && !effect; i++)
-        effect = options_listed(wanted->first[i].honoured, option->name);
+        effect = options_effect(wanted->first[i].honoured, option->name);
     return effect;
 }
 
@@ -52,7 +52,7 @@ static void print_options(const struct wanted *wanted, const struct form *form, 
     const char *title = NULL, *printed = NULL;
     for (const struct option_group *g = option_groups; g->flag; g++) {
         title = g->title ? g->title : title;
-        for (const struct option *o = option_table; o->name; o++) {
+        for (const struct option *o = option_table(); o->name; o++) {
             if (o->group != g->flag || !is_wanted(o, wanted))
                 continue;
             if (printed != title)
@@ -130,22 +130,22 @@ void help_completion(FILE *out)
         out,
         "# bash completion for graphi; source it or put it into /usr/share/bash-completion/completions/graphi\n"
         "_graphi() {\n    local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]}\n    case $last in\n");
-    for (const struct option *o = option_table; o->name; o++)
-        if (o->kind == TEXT && strchr(o->argument, '|'))
+    for (const struct option *o = option_table(); o->name; o++)
+        if (o->argument && strchr(o->argument, '|'))
             fprintf(out, "    %s) COMPREPLY=($(IFS='|'; compgen -W '%s' -- \"$word\")); return ;;\n",
                     o->name, o->argument);
     fprintf(out, "    --policy) COMPREPLY=($(compgen -W '");
     for (int i = 0; i < GRAPHI_POLICIES; i++)
         fprintf(out, "%s ", graphi_policy_name((graphi_policy)i));
     fprintf(out, "' -- \"$word\")); return ;;\n");
-    for (const struct option *o = option_table; o->name; o++)
+    for (const struct option *o = option_table(); o->name; o++)
         if (o->argument && !strchr(o->argument, '|'))
-            fprintf(out, "%s%s", o == option_table ? "    " : "|", o->name);
+            fprintf(out, "%s%s", o == option_table() ? "    " : "|", o->name);
     fprintf(out, ") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n");
     fprintf(out, "    esac\n    case ${COMP_WORDS[1]} in\n");
     for (const struct command *c = commands; c->name; c++) {
         fprintf(out, "    %s) COMPREPLY=($(compgen -f -W \"", c->name);
-        for (const struct option *o = option_table; o->name; o++)
+        for (const struct option *o = option_table(); o->name; o++)
             if ((c->options | OF_COMMON) & o->group)
                 fprintf(out, "%s ", o->name);
         for (int i = 0; graphi_model_at(i); i++)

@@ -5,17 +5,26 @@
 
 #include <string.h>
 
-bool policy_is_strategy(graphi_policy policy)
-{
-    return policy >= GRAPHI_POLICY_S1 && policy <= GRAPHI_POLICY_S1234;
-}
-
-static bool weighs_widths(graphi_policy policy)
-{
-    return policy == GRAPHI_POLICY_S123 || policy == GRAPHI_POLICY_S1234;
-}
-
 static bool typed(const char *word, const char *value) { return word && strcmp(word, value) == 0; }
+
+static bool heeds(graphi_policy policy, const char *name)
+{
+    graphi_policy_parameter_info p;
+    for (int i = 0; graphi_policy_parameter_at(policy, i, &p); i++)
+        if (strcmp(p.name, name) == 0)
+            return true;
+    return false;
+}
+
+static void note_parameter(const char *name, const char *policy, struct result *result)
+{
+    char list[256] = "";
+    for (int i = 0; i < GRAPHI_POLICIES; i++)
+        if (heeds((graphi_policy)i, name))
+            snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "",
+                     graphi_policy_name((graphi_policy)i));
+    result_note(result, "--%s has no effect: %s does not have it; policies that do: %s", name, policy, list);
+}
 
 void no_effect_note(const struct options *o, const graphi_setting *s, bool infers, int siblings,
                     struct result *result)
@@ -36,10 +45,6 @@ void no_effect_note(const struct options *o, const graphi_setting *s, bool infer
          s->backward_executors                  ? "has no buffers beside --backward-executors"
          : s->driver == GRAPHI_DRIVER_STATIC ? "has no buffers under the static driver"
                                                 : "has no buffers of executors"},
-        {"--candidates", o->candidates != 0, weighs_widths(s->policy), "weighs no widths; s123 and s1234 do"},
-        {"--tolerance", o->tolerance_given, weighs_widths(s->policy), "weighs no widths; s123 and s1234 do"},
-        {"--keep-uniform", o->keep_uniform != NULL, policy_is_strategy(s->policy),
-         "is none of the strategies, s1 to s1234"},
     };
     if (o->policy && !typed(o->policy, policy) && s->backward_executors)
         result_note(result, "--policy %s runs as %s: beside --backward-executors its order alone counts", o->policy,
@@ -47,11 +52,15 @@ void no_effect_note(const struct options *o, const graphi_setting *s, bool infer
     else if (o->policy && !typed(o->policy, policy))
         result_note(result, "--policy %s runs as %s: on %d executors x %d threads all teams are of one size", o->policy,
                     policy, s->executors, s->width);
-    if (typed(o->policy, "s1234") && s->policy == GRAPHI_POLICY_S1234 && !siblings)
-        result_note(result, "s1234 runs as s123: the machine has no second hardware threads of cores");
+    graphi_policy_info about;
+    if (o->policy && graphi_policy_get_info(s->policy, &about) && about.siblings && !siblings)
+        result_note(result, "%s runs as s123: the machine has no second hardware threads of cores", policy);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].given && !parts[i].effect)
             result_note(result, "%s has no effect: %s %s", parts[i].option, policy, parts[i].why);
+    for (const graphi_policy_parameter *p = o->parameters; p->name; p++)
+        if (!heeds(s->policy, p->name))
+            note_parameter(p->name, policy, result);
     if (o->backward_executors && infers)
         result_note(result, "--backward-executors has no effect: inference has no backward pass");
     if (typed(o->light, "on") && s->light != 1)

@@ -7,8 +7,6 @@
 #include "tool/options.h"
 #include "tool/result.h"
 
-bool policy_is_strategy(graphi_policy policy); /* s1 to s1234 */
-
 /* A note for each. `infers`: the graph has no backward pass; `siblings` of the machine. */
 void no_effect_note(const struct options *options, const graphi_setting *setting, bool infers, int siblings,
                     struct result *result);

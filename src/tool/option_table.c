@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of options. An argument written a|b|c takes one of these words. */
+/* The table of options, to which policies add their parameters. An argument written a|b|c takes one of these words. */
 #include "tool/option_table.h"
 
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "tool/options.h"
 
@@ -10,7 +12,7 @@
 #define MANY 1e15
 #define WORD(NAME, name, text) " " text
 
-const struct option option_table[] = {
+static const struct option rows[] = {
     {"--json", "FILE", "write the result; -: standard output is the JSON alone", OF_COMMON, TEXT, AT(json), 0, 0, 0},
     {"--quiet", NULL, "no progress", OF_COMMON, FLAG, AT(quiet), 0, 0, 0},
     {"--seed", "N", "of parameters, shuffling, random policy; default 0", OF_COMPILE, SEED, AT(seed), AT(seed_given), 0,
@@ -39,13 +41,6 @@ const struct option option_table[] = {
     {"--join", "auto|on|off",
      "executors of one thread that have nothing ready take part in what others run; auto: where tuning finds it faster",
      OF_SETTING, TEXT, AT(join), 0, 0, 0},
-    {"--candidates", "N", "s123, s1234: fastest widths of an operation that are weighed; default 3, or fewer",
-     OF_SETTING, SMALL, AT(candidates), 0, 1, 8},
-    {"--tolerance", "N", "s123, s1234: threads off the width of the operation's kind; default 2", OF_SETTING, SMALL,
-     AT(tolerance), AT(tolerance_given), 0, 65536},
-    {"--keep-uniform", "auto|on|off",
-     "s1 to s1234: one width for all unless others are predicted to gain 2 %; auto: over operations measured here",
-     OF_SETTING, TEXT, AT(keep_uniform), 0, 0, 0},
     {"--no-inline", NULL, "schedule tiny operations like all others", OF_SETTING, FLAG, AT(no_inline), 0, 0, 0},
     {"--tune", "SECONDS",
      "measure operations for so long and, unless one is asked for, settings, at most twice as long where these do not "
@@ -147,6 +142,43 @@ const struct option option_table[] = {
     {"--seconds", "X", "time for the measurement", OF_BENCH, REAL, AT(seconds), 0, 0.001, 86400},
     {0},
 };
+
+enum { PARAMETERS = 32, ROWS = sizeof rows / sizeof *rows };
+static struct option all[ROWS + PARAMETERS]; /* made once, by the one thread that parses */
+static char names[PARAMETERS][40], summaries[PARAMETERS][240];
+
+/* The policies that have it, and what it means. */
+static void summarise(const graphi_policy_parameter_info *parameter, char *text, size_t size)
+{
+    graphi_policy_parameter_info p;
+    *text = 0;
+    for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
+        for (int i = 0; graphi_policy_parameter_at((graphi_policy)policy, i, &p); i++)
+            if (strcmp(p.name, parameter->name) == 0)
+                snprintf(text + strlen(text), size - strlen(text), "%s%s", *text ? ", " : "",
+                         graphi_policy_name((graphi_policy)policy));
+    snprintf(text + strlen(text), size - strlen(text), ": %s", parameter->meaning);
+}
+
+/* Behind the rows, since help goes by groups. */
+const struct option *option_table(void)
+{
+    graphi_policy_parameter_info p;
+    if (all[0].name)
+        return all;
+    memcpy(all, rows, sizeof rows);
+    struct option *next = all + ROWS - 1;
+    for (int i = 0, k = 0; graphi_policy_parameter_at(GRAPHI_POLICIES, i, &p) && k < PARAMETERS; i++) {
+        if (!p.argument)
+            continue;
+        snprintf(names[k], sizeof names[k], "--%s", p.name);
+        summarise(&p, summaries[k], sizeof summaries[k]);
+        *next++ = (struct option){names[k], p.argument, summaries[k], OF_SETTING, PARAMETER, AT(parameters), 0,
+                                  p.low < 0 && !p.toggle ? 0 : (double)p.low, (double)p.high};
+        k++;
+    }
+    return all;
+}
 
 const struct option_group option_groups[] = {
     {OF_COMMON, "common"},

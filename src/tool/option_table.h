@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Whole numbers: uint64_t, int, int64_t. */
-enum option_kind { FLAG, TEXT, SEED, SMALL, COUNT, REAL, LIST };
+enum option_kind { FLAG, TEXT, SEED, SMALL, COUNT, REAL, LIST, PARAMETER };
 
 /* Groups of options: each option is of one, a command takes several. */
 enum option_flags {
@@ -42,7 +42,7 @@ struct option {
 };
 
 /* All options, ended by a NULL name. */
-extern const struct option option_table[];
+const struct option *option_table(void);
 
 struct option_group {
     unsigned flag;

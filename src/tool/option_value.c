@@ -10,7 +10,7 @@
 
 const struct option *option_find(const char *name)
 {
-    for (const struct option *o = option_table; o->name; o++)
+    for (const struct option *o = option_table(); o->name; o++)
         if (strcmp(o->name, name) == 0)
             return o;
     return NULL;
@@ -89,6 +89,37 @@ static bool read_real(const struct option *option, const char *word, double *at,
     return true;
 }
 
+/* The typed parameter, or the place of the next one; NULL: there is no room. */
+static graphi_policy_parameter *parameter_at(const struct option *option, graphi_policy_parameter *parameters)
+{
+    for (int i = 0; i < GRAPHI_SETTING_PARAMETERS - 1; i++)
+        if (!parameters[i].name || strcmp(parameters[i].name, option->name + 2) == 0)
+            return &parameters[i];
+    return NULL;
+}
+
+static const char *const toggles[] = {"off", "auto", "on"};
+
+static bool read_parameter(const struct option *option, const char *word, graphi_policy_parameter *parameters,
+                           struct option_wrong *wrong)
+{
+    graphi_policy_parameter *at = parameter_at(option, parameters);
+    int64_t value = -1;
+    if (!at)
+        return refuse(wrong, "at most %d parameters", GRAPHI_SETTING_PARAMETERS - 1);
+    if (!strchr(option->argument, '|')) {
+        if (!read_whole(option, word, &value, wrong))
+            return false;
+    } else {
+        if (!listed(option->argument, word))
+            return refuse(wrong, "%s", option->argument);
+        while (strcmp(toggles[value + 1], word) != 0)
+            value++;
+    }
+    *at = (graphi_policy_parameter){option->name + 2, value};
+    return true;
+}
+
 bool option_read(const struct option *option, const char *word, struct options *options, struct option_wrong *wrong)
 {
     char *at = (char *)options + option->offset, *given = option->given ? (char *)options + option->given : NULL;
@@ -99,6 +130,7 @@ bool option_read(const struct option *option, const char *word, struct options *
         *(bool *)at = true;
         return true;
     case TEXT: return read_text(option, word, (const char **)at, wrong);
+    case PARAMETER: return read_parameter(option, word, (graphi_policy_parameter *)at, wrong);
     case LIST: return read_list(option, word, (const char **)at, (int *)given, wrong);
     case SEED:
     case SMALL:
@@ -126,7 +158,14 @@ bool option_write(const struct option *option, const struct options *options, ch
     const char *at = (const char *)options + option->offset;
     const bool given = option->given && option->kind != LIST && *(const bool *)((const char *)options + option->given);
     long long whole = 0;
+    const graphi_policy_parameter *parameter = NULL;
     switch (option->kind) {
+    case PARAMETER:
+        parameter = parameter_at(option, (graphi_policy_parameter *)at);
+        if (!parameter || !parameter->name)
+            return false;
+        return strchr(option->argument, '|') ? snprintf(word, size, "%s", toggles[parameter->value + 1]) > 0
+                                             : snprintf(word, size, "%lld", (long long)parameter->value) > 0;
     case FLAG: return *(const bool *)at && snprintf(word, size, "yes") > 0;
     case TEXT: return *(const char *const *)at && (size_t)snprintf(word, size, "%s", *(const char *const *)at) < size;
     case REAL: return (given || *(const double *)at > 0) && write_real(*(const double *)at, word, size);

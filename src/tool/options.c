@@ -15,6 +15,15 @@ bool options_listed(const char *list, const char *word)
     return false;
 }
 
+bool options_effect(const char *list, const char *word)
+{
+    graphi_policy_parameter_info p;
+    bool parameter = false;
+    for (int i = 0; graphi_policy_parameter_at(GRAPHI_POLICIES, i, &p) && !parameter; i++)
+        parameter = p.argument && strcmp(p.name, word + 2) == 0;
+    return options_listed(list, parameter ? "--policy" : word);
+}
+
 bool options_given(const struct options *options, const char *name)
 {
     for (int i = 0; i < options->given_count; i++)
@@ -26,7 +35,7 @@ bool options_given(const struct options *options, const char *name)
 graphi_status options_only(const struct options *options, const char *where, const char *list)
 {
     for (int i = 0; i < options->given_count; i++)
-        if (!options_listed(list, options->given[i]))
+        if (!options_effect(list, options->given[i]))
             return report_usage(where, options->given[i], "an option that has an effect there: %s", list);
     return GRAPHI_OK;
 }

@@ -24,15 +24,16 @@ struct options {
     uint64_t seed;
     bool seed_given;
     int cores, executors, width;
-    const char *driver, *pin, *policy, *light, *join, *keep_uniform;
+    const char *driver, *pin, *policy, *light, *join;
     double tune;
     bool tune_given;
     const char *plan, *save_plan, *curves, *model;
     bool explain, allow_rounding;
     double conv_error;
     const char *disable, *streaming;
-    int depth, backward_executors, candidates, tolerance, interval;
-    bool tolerance_given, no_inline;
+    int depth, backward_executors, interval;
+    bool no_inline;
+    graphi_policy_parameter parameters[GRAPHI_SETTING_PARAMETERS]; /* of policies; with room for the seed */
     const char *timeline, *out;
     const char *size, *task, *data;
     int64_t steps, epochs, batch, image, units, unroll, validate, classes, vocabulary;
@@ -58,6 +59,9 @@ bool options_given(const struct options *options, const char *name);
 
 /* Whether `word` is one of the words of `list`, separated by spaces. */
 bool options_listed(const char *list, const char *word);
+
+/* Whether an option is in such a list; parameters of policies are where --policy is. */
+bool options_effect(const char *list, const char *word);
 
 /* USAGE where an option was typed that is not in the list, names separated by spaces: it would have no effect. */
 graphi_status options_only(const struct options *options, const char *where, const char *list);

@@ -28,10 +28,13 @@ static graphi_streaming asked_streaming(const struct options *o)
     return streaming[index_of(o->streaming, switches)];
 }
 
-/* 0 was typed: the plan's 0 is the default. */
-static int asked_tolerance(const struct options *o)
+static void set_parameter(graphi_setting *setting, const char *name, int64_t value)
 {
-    return o->tolerance_given && !o->tolerance ? -1 : o->tolerance;
+    int i = 0;
+    while (i < GRAPHI_SETTING_PARAMETERS - 1 && setting->parameters[i].name &&
+           strcmp(setting->parameters[i].name, name) != 0)
+        i++;
+    setting->parameters[i] = (graphi_policy_parameter){name, value};
 }
 
 static graphi_status find_policy(const char *word, graphi_policy *out)
@@ -61,11 +64,9 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
     *out = (graphi_plan_options){
         .setting = {.driver = (graphi_driver)index_of(options->driver, drivers), .executors = options->executors,
                     .width = options->width, .backward_executors = options->backward_executors,
-                    .depth = options->depth, .no_inline = options->no_inline, .seed = options->seed,
-                    .unpinned = pin == 2, .must_pin = pin == 1, .candidates = options->candidates,
-                    .tolerance = asked_tolerance(options), .light = choice[index_of(options->light, switches)],
-                    .join = choice[index_of(options->join, switches)],
-                    .keep_uniform = choice[index_of(options->keep_uniform, switches)]},
+                    .depth = options->depth, .no_inline = options->no_inline,
+                    .unpinned = pin == 2, .must_pin = pin == 1, .light = choice[index_of(options->light, switches)],
+                    .join = choice[index_of(options->join, switches)]},
         .isa = options->isa,
         .precision = index_of(options->precision, precisions) ? GRAPHI_BF16 : GRAPHI_F32,
         .conv_error = options->conv_error,
@@ -74,6 +75,8 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
         .check_numerics = options->check_numerics,
         .disable = options->disable,
     };
+    memcpy(out->setting.parameters, options->parameters, sizeof options->parameters);
+    set_parameter(&out->setting, "seed", (int64_t)options->seed);
     return options->policy ? find_policy(options->policy, &out->setting.policy) : GRAPHI_OK;
 }
 
@@ -120,11 +123,20 @@ graphi_status job_plan_check(const struct options *o)
 /* auto leaves the choice open, as nothing typed does. */
 static bool asks(const char *word) { return word && strcmp(word, "auto") != 0; }
 
+static bool asks_parameter(const struct options *o)
+{
+    graphi_policy_parameter_info p;
+    for (int i = 0; graphi_policy_parameter_at(GRAPHI_POLICIES, i, &p); i++)
+        for (const graphi_policy_parameter *typed = o->parameters; typed->name; typed++)
+            if (strcmp(typed->name, p.name) == 0 && (typed->value || !p.toggle))
+                return true;
+    return false;
+}
+
 bool job_setting_asked(const struct options *o)
 {
     return o->executors || o->width || asks(o->driver) || o->policy || o->depth || o->no_inline ||
-           o->backward_executors || o->candidates || o->tolerance_given || asks(o->light) || asks(o->join) ||
-           asks(o->keep_uniform);
+           o->backward_executors || asks_parameter(o) || asks(o->light) || asks(o->join);
 }
 
 /* That nobody joins is all that was asked for: a search heeds it. */
@@ -150,6 +162,21 @@ bool job_stopped(void *context)
     return report_interrupted();
 }
 
+/* A policy that chooses otherwise is weighed anew. */
+static void change_parameters(graphi_setting *s, const graphi_setting *asked, const struct options *o)
+{
+    graphi_policy_parameter_info p;
+    for (const graphi_policy_parameter *typed = o->parameters; typed->name; typed++)
+        set_parameter(s, typed->name, typed->value);
+    for (int i = 0; o->parameters[0].name && graphi_policy_parameter_at(s->policy, i, &p); i++)
+        if (p.chooses) {
+            const graphi_policy_parameter *wanted = graphi_setting_parameter(asked, p.name);
+            set_parameter(s, p.name, wanted ? wanted->value : p.usual);
+            s->uniform = false;
+            s->depth = asked->depth;
+        }
+}
+
 /* What a stored plan holds, with what was asked for in its place; what follows from that is chosen anew, a policy too
  * where executors are asked for: that of the plan may have none, or choose its own. */
 static graphi_setting changed_setting(const graphi_setting *kept, const graphi_setting *asked, const struct options *o)
@@ -163,17 +190,9 @@ static graphi_setting changed_setting(const graphi_setting *kept, const graphi_s
         s.light = asked->light;
     if (asks(o->join))
         s.join = asked->join;
-    if (o->candidates)
-        s.candidates = asked->candidates;
-    if (o->tolerance_given)
-        s.tolerance = asked->tolerance;
-    if (policy_is_strategy(s.policy) && (o->candidates || o->tolerance_given || o->keep_uniform)) {
-        s.uniform = false; /* a strategy that chooses otherwise is weighed anew */
-        s.keep_uniform = asked->keep_uniform;
-        s.depth = asked->depth;
-    }
+    change_parameters(&s, asked, o);
     if (o->seed_given)
-        s.seed = asked->seed;
+        set_parameter(&s, "seed", (int64_t)o->seed);
     s.no_inline |= asked->no_inline;
     s.unpinned = o->pin ? asked->unpinned : kept->unpinned;
     s.must_pin = asked->must_pin;
@@ -196,8 +215,8 @@ static graphi_status change_loaded(struct job *job, const graphi_setting *asked)
     graphi_plan *plan = NULL;
     job->plan_loaded = true;
     graphi_plan_get_info(job->plan, &info);
-    const bool reseeded = job->options->seed_given && info.setting.policy == GRAPHI_POLICY_RANDOM;
-    const bool reopened = job->options->keep_uniform != NULL; /* by auto, too: a stored plan has decided */
+    const bool reseeded = job->options->seed_given && graphi_setting_parameter(&info.setting, "seed");
+    const bool reopened = job->options->parameters[0].name != NULL; /* by auto, too: a stored plan has decided */
     if (!job_setting_asked(job->options) && !reopened && !job->options->pin && !reseeded)
         return GRAPHI_OK;
     graphi_setting setting = changed_setting(&info.setting, asked, job->options);
@@ -205,12 +224,13 @@ static graphi_status change_loaded(struct job *job, const graphi_setting *asked)
     return replace_plan(job, status, plan);
 }
 
-/* Whether a setting of this policy was weighed when the plan was tuned. */
-static bool weighed(const graphi_plan *plan, graphi_policy policy)
+/* Whether a setting that runs operations in order, or one that was searched for, was weighed when it was tuned. */
+static bool weighed(const graphi_plan *plan, bool searched)
 {
     graphi_trial trial;
+    graphi_policy_info policy;
     for (int i = 0; graphi_plan_trial_at(plan, i, &trial); i++)
-        if (trial.setting.policy == policy)
+        if (graphi_policy_get_info(trial.setting.policy, &policy) && (searched ? policy.searches : policy.in_order))
             return true;
     return false;
 }
@@ -220,7 +240,7 @@ static bool was_asked(const graphi_plan *plan)
 {
     graphi_trial trial;
     const bool several = graphi_plan_trial_at(plan, 1, &trial);
-    return graphi_plan_trial_at(plan, 0, &trial) && !(several && weighed(plan, GRAPHI_POLICY_SEQUENTIAL));
+    return graphi_plan_trial_at(plan, 0, &trial) && !(several && weighed(plan, false));
 }
 
 /* Measures the operations for so long and, setting NULL, searches the setting. */
@@ -238,7 +258,7 @@ static graphi_status tune(struct job *job, double seconds, const graphi_setting 
         return status;
     graphi_tune_options how = {.seconds = seconds,
                                .setting = setting,
-                               .policies = is_profile(job->options) || weighed(job->plan, GRAPHI_POLICY_MALLEABLE),
+                               .policies = is_profile(job->options) || weighed(job->plan, true),
                                .interval = job->options->interval,
                                .curves = job->curves,
                                .progress = tell,

@@ -88,7 +88,7 @@ bool profile_words(const struct job *job, char *text, size_t size)
         add(&line, " --inference");
     if (job->model.task && !(o->checkpoint && !o->task)) /* else it is the checkpoint's */
         add(&line, " --task %s", job->model.task);
-    for (const struct option *option = option_table; option->name; option++)
+    for (const struct option *option = option_table(); option->name; option++)
         if (is_asked(option))
             add_option(&line, option, o);
     if (line.used < size - 1)

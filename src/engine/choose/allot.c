@@ -121,7 +121,7 @@ static graphi_status search_widths(struct draft *draft)
     struct search s = {.draft = draft, .t = &draft->tasks, .workers = setting->executors * setting->width};
     const struct simulated what = draft_simulated(draft);
     struct simulation dynamic;
-    if (policy_of(setting) != &policy_malleable || s.t->count > MOST_TASKS || s.t->count < 2 || s.workers < 2 ||
+    if (!policy_of(setting)->searches || s.t->count > MOST_TASKS || s.t->count < 2 || s.workers < 2 ||
         s.workers > MOST_WORKERS)
         return GRAPHI_OK;
     s.left = budget_for(s.workers);

@@ -15,6 +15,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Work and critical path with every task `width` wide. */
 static void sums(const struct draft *draft, int width, double *finish, double *work, double *path)
@@ -198,18 +199,20 @@ static void choose_driver(struct draft *draft, graphi_driver asked)
 static void choose_candidates(struct draft *draft, struct predictor *p)
 {
     graphi_setting *s = &draft->setting;
-    bool weighs = s->policy == GRAPHI_POLICY_S123 || s->policy == GRAPHI_POLICY_S1234;
-    if (s->candidates > 0 || !weighs || !draft->measured || !draft->machine->captured)
+    if (!policy_heeds(s, "candidates") || graphi_setting_parameter(s, "candidates") || !draft->measured ||
+        !draft->machine->captured)
         return;
-    int best = s->candidates = 3;
+    const int most = (int)policy_parameter(s, "candidates");
+    int best = most;
     double usual = predict(draft, p), least = 0.98 * usual;
-    for (s->candidates = 2; s->candidates >= 1; s->candidates--) {
+    for (int candidates = most - 1; candidates >= 1; candidates--) {
+        policy_set(s, "candidates", candidates);
         double ns = predict(draft, p);
-        best = ns < least ? s->candidates : best;
+        best = ns < least ? candidates : best;
         least = fmin(ns, least);
     }
-    s->candidates = best;
-    if (best < 3)
+    policy_set(s, "candidates", best);
+    if (best < most)
         text_add(&draft->why, "strategy 3 weighs %d of an operation's widths: predicted %.3f ms, %.3f ms with 3\n",
                  best, least / 1e6, usual / 1e6);
 }
@@ -232,7 +235,8 @@ static const double TRUSTED = 0.02;
 static bool keeps_uniform(const struct draft *draft)
 {
     const graphi_setting *s = &draft->setting;
-    bool asked = s->keep_uniform > 0 || (s->keep_uniform == 0 && draft->measured && draft->machine->captured);
+    const int64_t keep = policy_parameter(s, "keep-uniform");
+    bool asked = keep > 0 || (keep == 0 && draft->measured && draft->machine->captured);
     return asked && policy_of(s)->own_teams && draft->compiled->tasks <= MOST_SIMULATED_TASKS;
 }
 
@@ -258,7 +262,7 @@ static void weigh_uniform(struct draft *draft, int wanted_depth, struct predicto
              graphi_policy_name(own.policy), own_ns / 1e6, best.width, best_ns / 1e6,
              kept ? "the teams are kept" : "its own are followed", kept ? "below" : "at least", 100 * TRUSTED);
     *s = kept ? best : own;
-    s->keep_uniform = kept ? 1 : -1;
+    policy_set(s, "keep-uniform", kept ? 1 : -1);
     draft->predicted_ns = kept ? best_ns : own_ns;
 }
 
@@ -287,7 +291,7 @@ static graphi_status complete(struct draft *draft, struct predictor *p)
     graphi_setting *s = &draft->setting;
     int cores = draft->machine->cores;
     bool given = s->executors > 0 || s->width > 0, uniform = s->uniform;
-    if (s->policy == GRAPHI_POLICY_SEQUENTIAL && !given)
+    if (policy_of(s)->loop == LOOP_SEQUENTIAL && !given)
         s->executors = 1;
     if (s->executors <= 0 && s->width <= 0)
         split_cores(draft, p);
@@ -330,6 +334,21 @@ static graphi_status complete(struct draft *draft, struct predictor *p)
     return p->status;
 }
 
+static graphi_status check_parameters(const graphi_setting *wanted)
+{
+    for (int i = 0; i < GRAPHI_SETTING_PARAMETERS && wanted->parameters[i].name; i++) {
+        const graphi_policy_parameter *given = &wanted->parameters[i];
+        graphi_policy_parameter_info p = {0};
+        for (int k = 0; graphi_policy_parameter_at(GRAPHI_POLICIES, k, &p) && strcmp(p.name, given->name); k++) {
+        }
+        if (!p.name || strcmp(p.name, given->name) != 0)
+            return fail(GRAPHI_USAGE, "setting", "found parameter %.40s, expected one that a policy has", given->name);
+        if (p.toggle && (given->value < -1 || given->value > 1))
+            return fail(GRAPHI_USAGE, "setting", "found %s %lld, expected -1, 0 or 1", p.name, (long long)given->value);
+    }
+    return GRAPHI_OK;
+}
+
 graphi_status setting_check(const graphi_setting *wanted)
 {
     if ((unsigned)wanted->policy >= GRAPHI_POLICIES || (unsigned)wanted->driver >= GRAPHI_DRIVERS ||
@@ -339,10 +358,10 @@ graphi_status setting_check(const graphi_setting *wanted)
                     "known policy and driver and counts from 0",
                     (int)wanted->policy, (int)wanted->driver, wanted->executors, wanted->backward_executors,
                     wanted->width);
-    if (wanted->light < -1 || wanted->light > 1 || wanted->join < -1 || wanted->join > 1 || wanted->keep_uniform < -1 ||
-        wanted->keep_uniform > 1)
-        return fail(GRAPHI_USAGE, "setting", "found light %d, join %d and keep_uniform %d, expected -1, 0 or 1 of each",
-                    wanted->light, wanted->join, wanted->keep_uniform);
+    if (wanted->light < -1 || wanted->light > 1 || wanted->join < -1 || wanted->join > 1)
+        return fail(GRAPHI_USAGE, "setting", "found light %d and join %d, expected -1, 0 or 1 of each", wanted->light,
+                    wanted->join);
+    TRY(check_parameters(wanted));
     if (wanted->unpinned && wanted->must_pin)
         return fail(GRAPHI_USAGE, "setting", "found unpinned and must_pin, expected at most one of them");
     return GRAPHI_OK;

@@ -14,6 +14,7 @@
 #include "engine/compile/plan.h"
 #include "engine/cost/cost.h"
 #include "machine/machine.h"
+#include "schedule/policy.h"
 
 #include <math.h>
 
@@ -147,7 +148,7 @@ graphi_status traffic_open(const struct simulated *what, struct traffic *out)
     struct cost_rates rates = cost_rates(m);
     size_t classes = (size_t)what->compiled->curves + 1;
     *out = (struct traffic){.what = *what, .gbs = rates.all_gbs, .core_gbs = rates.core_gbs, .slowdown = 1,
-                            .in_order = setting->policy == GRAPHI_POLICY_SEQUENTIAL};
+                            .in_order = policy_of(setting)->loop == LOOP_SEQUENTIAL};
     if (setting->unpinned && !m->captured && m->unpinned_slowdown > 1)
         out->slowdown = m->unpinned_slowdown;
     out->shared = out->slowdown > 1 || what->truth != what->tasks->curves;

@@ -8,6 +8,7 @@
 #include "engine/choose/planning.h"
 #include "engine/compile/ports.h"
 #include "graph/op.h"
+#include "schedule/policy.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -146,7 +147,7 @@ static void resolve(graphi_run *run)
 
 bool run_is_serial(const graphi_setting *setting)
 {
-    return setting->policy == GRAPHI_POLICY_SEQUENTIAL && setting->executors * setting->width == 1 &&
+    return policy_of(setting)->loop == LOOP_SEQUENTIAL && setting->executors * setting->width == 1 &&
            setting->driver != GRAPHI_DRIVER_DEDICATED && !setting->must_pin;
 }
 

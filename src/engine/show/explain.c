@@ -147,7 +147,7 @@ static void explain_task(const struct played *p, int32_t t, struct text *text)
     text_add(text, "  %.1f us x%d%s at %.1f us, level %.1f us",
              (double)(record->end_ns - record->start_ns) / 1e3, record->width,
              record->spread ? " spread" : "", (double)record->start_ns / 1e3, (double)p->plan->level[t] / 1e3);
-    if (p->plan->setting.policy == GRAPHI_POLICY_S1234 && record->leader >= machine->cores)
+    if (policy_of(&p->plan->setting)->siblings && record->leader >= machine->cores)
         text_add(text, " on a sibling of core %d", machine->core[record->leader].sibling_of);
     if (record->inlined)
         text_add(text, ", inline");

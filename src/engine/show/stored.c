@@ -13,7 +13,7 @@
 #include "engine/show/target.h"
 #include "machine/machine.h"
 #include "schedule/ring.h"
-#include "schedule/widths.h"
+#include "schedule/policy.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -31,10 +31,7 @@ static const char schema[] = "graphi-plan/8";
     X(depth, 0, RING_DEPTH)                                                                                            \
     X(no_inline, 0, 1)                                                                                                 \
     X(light, -1, 1)                                                                                                    \
-    X(candidates, 0, MOST_CANDIDATES)                                                                                  \
-    X(tolerance, -1, 65536)                                                                                            \
     X(uniform, 0, 1)                                                                                                   \
-    X(keep_uniform, -1, 1)                                                                                             \
     X(join, -1, 1)                                                                                                     \
     X(unpinned, 0, 1)
 
@@ -45,10 +42,24 @@ static void add_hash(struct text *text, const char *key, uint64_t hash)
     text_add(text, "  \"%s\": \"%016" PRIx64 "\",\n", key, hash);
 }
 
+enum { PARAMETER_KEY = 40 };
+
+static const char *parameter_key(const char *name, char *key)
+{
+    snprintf(key, PARAMETER_KEY, "%s", name);
+    for (char *c = key; *c; c++)
+        *c = *c == '-' ? '_' : *c;
+    return key;
+}
+
 static void add_setting(struct text *text, const graphi_setting *s)
 {
-    text_add(text, "\"setting\": {\"policy\": \"%s\", \"driver\": %d, \"seed\": %" PRId64,
-             graphi_policy_name(s->policy), (int)s->driver, (int64_t)s->seed); /* JSON's integers have a sign */
+    graphi_policy_parameter_info p;
+    char key[PARAMETER_KEY];
+    text_add(text, "\"setting\": {\"policy\": \"%s\", \"driver\": %d", graphi_policy_name(s->policy), (int)s->driver);
+    for (int i = 0; graphi_policy_parameter_at(GRAPHI_POLICIES, i, &p); i++)
+        text_add(text, ", \"%s\": %" PRId64, parameter_key(p.name, key),
+                 policy_heeds(s, p.name) ? policy_parameter(s, p.name) : p.usual);
 #define X(name, low, high) text_add(text, ", \"" #name "\": %d", (int)s->name);
     SETTING_FIELDS(X)
 #undef X
@@ -125,6 +136,22 @@ static graphi_policy policy_named(const char *name)
     return (graphi_policy)i;
 }
 
+/* One that there was not yet when the file was written has its usual value. */
+static graphi_status read_parameters(const struct json_file *r, json_t *object, graphi_setting *setting)
+{
+    graphi_policy_parameter_info p;
+    char key[PARAMETER_KEY];
+    int64_t value;
+    for (int i = 0; graphi_policy_parameter_at(GRAPHI_POLICIES, i, &p); i++) {
+        if (!json_object_get(object, parameter_key(p.name, key)))
+            continue;
+        TRY(json_file_integer(r, object, key, p.low < 0 ? p.low : 0, p.high, &value)); /* 0: not given */
+        if (value >= p.low && policy_heeds(setting, p.name))
+            policy_set(setting, p.name, value);
+    }
+    return GRAPHI_OK;
+}
+
 /* That of the plan, or of an element of a list. */
 static graphi_status read_setting(const struct json_file *r, const json_t *owner, graphi_setting *setting)
 {
@@ -139,8 +166,7 @@ static graphi_status read_setting(const struct json_file *r, const json_t *owner
         return json_file_wrong(r, "policy", json_object_get(object, "policy"), "the name of a policy");
     TRY(json_file_integer(r, object, "driver", GRAPHI_DRIVER_AUTO, GRAPHI_DRIVERS - 1, &value));
     setting->driver = (graphi_driver)value;
-    TRY(json_file_integer(r, object, "seed", INT64_MIN, INT64_MAX, &value));
-    setting->seed = (uint64_t)value;
+    TRY(read_parameters(r, object, setting));
 #define X(name, low, high)                                                                                             \
     TRY(json_file_integer(r, object, #name, low, high, &value));                                                       \
     setting->name = value;

@@ -169,7 +169,7 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
     mem_free(list);
     const graphi_setting *setting = &plan->setting;
     const bool in_order = policy_of(setting)->loop == LOOP_SEQUENTIAL; /* one team of all */
-    const bool fixed = !policy_of(setting)->free_width && setting->policy != GRAPHI_POLICY_ASYMMETRIC &&
+    const bool fixed = !policy_of(setting)->free_width && !policy_of(setting)->sizes &&
                        !setting->backward_executors;
     *timeline = (struct timeline){.title = kept,
                                   .simulated = !run,
@@ -177,7 +177,7 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
                                   .executors = !fixed ? 0 : in_order ? 1 : setting->executors,
                                   .team = !fixed ? 0 : in_order ? setting->executors * setting->width : setting->width,
                                   .light = setting->light == 1 ? setting->executors * setting->width : 0,
-                                  .siblings = setting->policy == GRAPHI_POLICY_S1234 ? plan->machine : NULL,
+                                  .siblings = policy_of(setting)->siblings ? plan->machine : NULL,
                                   .count = c->tasks + joined.count,
                                   .executions = run ? (int64_t)run->traced : 0,
                                   .events = owned->event,

@@ -61,7 +61,7 @@ static graphi_status add_split(struct candidates *c, graphi_policy policy, graph
                                    .driver = driver,
                                    .executors = executors,
                                    .width = width,
-                                   .keep_uniform = -1});
+                                   .parameters = {{"keep-uniform", -1}}});
 }
 
 static graphi_status add_splits(struct candidates *c, graphi_policy policy, graphi_driver driver)
@@ -122,8 +122,7 @@ graphi_status candidates_add(struct candidates *c, bool policies)
     TRY(add_depths(c));
     TRY(add_splits(c, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_DEDICATED));
     for (int policy = 0; policies && policy < GRAPHI_POLICIES; policy++)
-        if (policy != GRAPHI_POLICY_RANDOM && policy != GRAPHI_POLICY_NAIVE && policy != GRAPHI_POLICY_SEQUENTIAL &&
-            policy != GRAPHI_POLICY_MALLEABLE)
+        if (policy_of(&(graphi_setting){.policy = (graphi_policy)policy})->raced)
             TRY(add_splits(c, (graphi_policy)policy, GRAPHI_DRIVER_COMBINING));
     return GRAPHI_OK;
 }
@@ -140,10 +139,11 @@ graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *s
     }
     if (!candidates_confirm(setting))
         return GRAPHI_OK;
-    const bool may_join = setting->policy == GRAPHI_POLICY_MALLEABLE && setting->join >= 0;
+    const bool may_join = policy_of(setting)->searches && setting->join >= 0;
     graphi_setting uniform = plan->setting;
     uniform.uniform = true;
-    uniform.keep_uniform = uniform.keep_uniform ? 1 : 0;
+    if (policy_heeds(&uniform, "keep-uniform"))
+        policy_set(&uniform, "keep-uniform", policy_parameter(&uniform, "keep-uniform") != 0);
     uniform.depth = 0;
     if (may_join)
         uniform.join = setting->join;
@@ -163,7 +163,7 @@ graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *s
 bool candidates_confirm(const graphi_setting *setting)
 {
     bool strategy = policy_of(setting)->own_teams;
-    return strategy ? setting->keep_uniform >= 0 : setting->policy == GRAPHI_POLICY_MALLEABLE && !setting->uniform;
+    return strategy ? policy_parameter(setting, "keep-uniform") >= 0 : policy_of(setting)->searches;
 }
 
 void candidates_free(struct candidates *c)
@@ -177,7 +177,7 @@ void candidates_free(struct candidates *c)
 
 static bool makes_teams(const graphi_setting *s)
 {
-    return policy_of(s)->free_width || s->policy == GRAPHI_POLICY_ASYMMETRIC;
+    return policy_of(s)->free_width || policy_of(s)->sizes;
 }
 
 /* Most operations side by side: what waits for each other. Policies that make teams of their own may run one on each

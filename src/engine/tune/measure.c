@@ -52,7 +52,7 @@ static graphi_status open_plan(const graphi_plan *base, graphi_policy policy, in
                               .width = width,
                               .no_inline = true,
                               .light = -1,
-                              .keep_uniform = -1};
+                              .parameters = {{"keep-uniform", -1}}};
     setting_place(&setting, &base->setting);
     const struct plan_parts parts = {.machine = base->machine,
                                      .curves = base->curves,
