@@ -27,8 +27,8 @@ install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
 install(PROGRAMS tools/from_pytorch.py DESTINATION ${CMAKE_INSTALL_DATADIR}/graphi)
 
 # pkg-config and CMake packages.
-set(GRAPHI_STATIC_NAMES hwloc jansson nettle z m ${CMAKE_DL_LIBS})
-set(GRAPHI_PC_LIBS -lhwloc -ljansson -lnettle -lz -pthread -lm)
+set(GRAPHI_STATIC_NAMES hwloc jansson nettle z protobuf-c m ${CMAKE_DL_LIBS})
+set(GRAPHI_PC_LIBS -lhwloc -ljansson -lnettle -lz -lprotobuf-c -pthread -lm)
 foreach(library ${CMAKE_DL_LIBS})
   list(APPEND GRAPHI_PC_LIBS -l${library})
 endforeach()

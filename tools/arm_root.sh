@@ -4,7 +4,7 @@
 # architecture, fetched with lists of their own, so that the machine's set of packages stays as it is.
 set -eu
 cd "$(dirname "$0")/.."
-packages="libhwloc-dev libhwloc15 libudev1 libcap2 libjansson-dev libjansson4 nettle-dev libnettle8 libhogweed6 libgmp10 zlib1g-dev zlib1g
+packages="libhwloc-dev libhwloc15 libudev1 libcap2 libjansson-dev libjansson4 nettle-dev libnettle8 libhogweed6 libgmp10 zlib1g-dev zlib1g libprotobuf-c-dev libprotobuf-c1
           libcmocka-dev libcmocka0"
 root=$PWD/build/arm-root
 [ -f "$root/whole" ] && exit 0

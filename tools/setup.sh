@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages that a step needs and that are missing, saying which. Usage: tools/setup.sh build|demo|test|long|bench
 set -eu
-packages="build-essential cmake ninja-build pkg-config libhwloc-dev libjansson-dev nettle-dev zlib1g-dev libcmocka-dev"
+packages="build-essential cmake ninja-build pkg-config libhwloc-dev libjansson-dev nettle-dev zlib1g-dev libprotobuf-c-dev protobuf-c-compiler libcmocka-dev"
 case "${1:-build}" in
 build) ;;
 demo) packages="$packages dataset-fashion-mnist" ;;
 test) packages="$packages dataset-fashion-mnist python3 python3-sklearn locales" ;;
-long) packages="$packages dataset-fashion-mnist python3 python3-sklearn locales man-db chromium qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross valgrind" ;;
+long) packages="$packages dataset-fashion-mnist python3 python3-sklearn locales man-db chromium qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross valgrind libonnx-testdata" ;;
 bench) packages="$packages dataset-fashion-mnist python3 python3-venv libtbb-dev libstarpu-dev libdnnl-dev libopenblas-dev libxsmm-dev" ;;
 *) echo "setup: found '$1', expected build, demo, test, long or bench" >&2; exit 2 ;;
 esac

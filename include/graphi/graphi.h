@@ -16,8 +16,10 @@
 #include "graphi/profile.h"
 #include "graphi/run.h"
 #include "graphi/schedule.h"
+#include "graphi/session.h"
 #include "graphi/simulate.h"
 #include "graphi/state.h"
+#include "graphi/tensor.h"
 #include "graphi/train.h"
 #include "graphi/types.h"
 

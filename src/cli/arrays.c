@@ -40,6 +40,10 @@ static bool same_name(const char *a, const char *b)
 
 graphi_status arrays_check(const struct options *o)
 {
+    if (o->inputs || o->compare || o->shape_count || o->rtol_given || o->atol_given)
+        return report_usage(o->inputs ? "--inputs" : o->compare ? "--compare" : o->shape_count ? "--shape"
+                            : o->rtol_given ? "--rtol" : "--atol", o->subject,
+                            "a FILE.onnx; networks take --input NAME=FILE.npy");
     for (int i = 0; i < o->input_count; i++) {
         const char *word = o->input[i], *equals = strchr(word, '=');
         if (!equals || equals == word || equals - word >= NAME_BYTES)

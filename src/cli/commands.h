@@ -14,6 +14,7 @@ int command_run(const struct options *options);
 int command_inspect(const struct options *options);
 int command_simulate(const struct options *options);
 int command_bench(const struct options *options);
+int command_conformance(const struct options *options);
 int command_show(const struct options *options);
 int command_help(const struct options *options);
 

@@ -2,6 +2,7 @@
 /* graphi inspect: what is inside a network. */
 #include "cli/commands.h"
 #include "cli/form.h"
+#include "cli/onnx.h"
 #include "cli/ports.h"
 #include "tool/job.h"
 #include "tool/output.h"
@@ -52,6 +53,8 @@ int command_inspect(const struct options *options)
 {
     graphi_model_options model;
     graphi_graph *graph;
+    if (onnx_named(options->subject))
+        return onnx_inspect(options);
     graphi_status status = form_asked(options, options->subject, &model);
     if (status != GRAPHI_OK)
         return status;

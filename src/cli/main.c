@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graphi command: finds the subcommand in one table and runs it. */
 #include "cli/commands.h"
+#include "cli/onnx.h"
 #include "cli/outputs.h"
 #include "cli/resume.h"
 #include "tool/experiments.h"
@@ -33,9 +34,9 @@ const struct command commands[] = {
      COMMAND_SCORES, command_eval, NULL},
     {"profile", "M", "search the setting, write the plan, explain it", OF_COMPILED | OF_ANY_FORM | OF_TRAINED, 0,
      command_profile, NULL},
-    {"run", "M", "run a built-in network on given inputs", OF_COMPILED | OF_ANY_FORM | OF_TRAINED | OF_RUN | OF_OUTPUT,
-     0, command_run, NULL},
-    {"inspect", "M", "what is inside a network", OF_OUT | OF_NETWORK | OF_ANY_FORM | OF_TRAINED, COMMAND_OUT_IS_FILE,
+    {"run", "M", "run an ONNX file or a built-in network on given inputs",
+     OF_COMPILED | OF_ANY_FORM | OF_TRAINED | OF_RUN | OF_OUTPUT | OF_COMPARE, 0, command_run, NULL},
+    {"inspect", "M", "what is inside an ONNX file or a network", OF_OUT | OF_NETWORK | OF_ANY_FORM | OF_TRAINED, COMMAND_OUT_IS_FILE,
      command_inspect, NULL},
     {"simulate", "M", "run in virtual time on a machine description",
      OF_COMPILED | OF_ANY_FORM | OF_TRAINED | OF_MACHINE, 0, command_simulate, NULL},
@@ -43,6 +44,7 @@ const struct command commands[] = {
      OF_COMPILED | OF_ANY_FORM | OF_MACHINE | OF_BENCH, COMMAND_OWN_PLANS, command_bench, bench_experiments},
     {"show", "FILE...", "results stored by --json as tables; --out DIR: as pictures", OF_OUT, COMMAND_OUT_LATER,
      command_show, NULL},
+    {"conformance", "[DIR]", "ONNX backend tests, a table per operator", OF_COMPARE, 0, command_conformance, NULL},
     {"help", "[completion|man]", "this overview, bash completion, or the man page", 0, 0, command_help, NULL},
     {0},
 };
@@ -66,6 +68,8 @@ int command_help(const struct options *options)
 static graphi_status check_subject(const struct command *command, const char *subject)
 {
     if (!command->subject || (!subject && command->subject[0] == '['))
+        return GRAPHI_OK;
+    if (subject && onnx_named(subject) && (command->run == command_run || command->run == command_inspect))
         return GRAPHI_OK;
     if (strcmp(command->subject, "M") == 0)
         return job_network(command->name, subject ? subject : "nothing",

@@ -5,6 +5,7 @@
 #include "cli/checkpoint.h"
 #include "cli/commands.h"
 #include "cli/form.h"
+#include "cli/onnx.h"
 #include "tool/job.h"
 #include "tool/plan.h"
 #include "tool/report.h"
@@ -135,6 +136,8 @@ int command_profile(const struct options *options)
 
 int command_run(const struct options *options)
 {
+    if (onnx_named(options->subject))
+        return onnx_run(options);
     graphi_status status = arrays_check(options);
     return status != GRAPHI_OK ? (int)status : with_job(options, true, 0, options->repeat ? options->repeat : 10);
 }

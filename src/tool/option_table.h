@@ -30,6 +30,7 @@ enum option_flags {
     OF_MACHINE = 1 << 17, /* another one than that at hand */
     OF_BENCH = 1 << 18,
     OF_SPLIT = 1 << 19, /* which part of the data */
+    OF_COMPARE = 1 << 20, /* of outputs with expected ones */
 };
 
 struct option {

@@ -48,6 +48,11 @@ struct options {
     const char *machine;
     const char *input[32];
     int input_count;
+    const char *inputs, *compare;
+    const char *shape[32];
+    int shape_count;
+    double rtol, atol;
+    bool rtol_given, atol_given;
     const char *output;
     int64_t repeat;
     bool quick;

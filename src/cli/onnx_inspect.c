@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* graphi inspect FILE.onnx: ports, operators, parameters, and what is not supported. */
+#include "cli/onnx.h"
+
+#include "tool/report.h"
+#include "tool/result.h"
+
+#include <string.h>
+
+static void port_shape(const graphi_session_port *port, char *text, size_t size)
+{
+    size_t at = (size_t)snprintf(text, size, "%s", port->kind == GRAPHI_KIND_SEQUENCE ? "sequence of " : "");
+    at += (size_t)snprintf(text + at, size - at, "%s", graphi_element_name(port->element));
+    if (port->rank < 0)
+        snprintf(text + at, size - at, ", any shape");
+    for (int i = 0; i < port->rank && at + 80 < size; i++) {
+        const char *before = i ? ", " : " [";
+        if (port->dims[i] >= 0)
+            at += (size_t)snprintf(text + at, size - at, "%s%lld", before, (long long)port->dims[i]);
+        else
+            at += (size_t)snprintf(text + at, size - at, "%s%.40s", before, port->symbols[i] ? port->symbols[i] : "?");
+    }
+    if (port->rank >= 0)
+        snprintf(text + at, size - at, port->rank ? "]" : " []");
+}
+
+static json_t *ports(const graphi_session *session, graphi_session_port_kind kind, FILE *out)
+{
+    json_t *list = json_array();
+    graphi_session_port port;
+    char shape[512];
+    for (size_t i = 0; graphi_session_port_at(session, kind, i, &port); i++) {
+        port_shape(&port, shape, sizeof shape);
+        if (out)
+            fprintf(out, "%s %s: %s%s\n", kind == GRAPHI_SESSION_INPUT ? "input" : "output", port.name, shape,
+                    port.has_default ? ", has a default"
+                    : port.optional  ? ", optional"
+                                     : "");
+        json_t *item = json_object();
+        result_string(item, "name", port.name);
+        result_string(item, "dtype", graphi_element_name(port.element));
+        json_t *dims = json_array();
+        for (int k = 0; k < port.rank; k++)
+            result_append(dims, json_integer(port.dims[k]));
+        result_set(item, "shape", port.rank < 0 ? json_null() : json_incref(dims));
+        json_decref(dims);
+        result_append(list, item);
+    }
+    return list;
+}
+
+static json_t *operators(const graphi_session *session, FILE *out)
+{
+    json_t *list = json_array();
+    graphi_session_operator op;
+    for (size_t i = 0; graphi_session_operator_at(session, i, &op); i++) {
+        if (out)
+            fprintf(out, "operator %s%s%s: %lld%s\n", op.domain, *op.domain ? "." : "", op.name, (long long)op.nodes,
+                    op.supported ? "" : ", UNSUPPORTED");
+        json_t *item = json_object();
+        result_string(item, "domain", op.domain);
+        result_string(item, "name", op.name);
+        result_integer(item, "nodes", op.nodes);
+        result_set(item, "supported", json_boolean(op.supported));
+        result_append(list, item);
+    }
+    return list;
+}
+
+int onnx_inspect(const struct options *options)
+{
+    graphi_session *session;
+    graphi_session_info info;
+    graphi_status status = options_only(options, "inspect FILE.onnx", "--json --quiet");
+    if (status != GRAPHI_OK)
+        return status;
+    if ((status = graphi_session_inspect(options->subject, &session)) != GRAPHI_OK)
+        return report_failure(status);
+    FILE *out = options_json_is_stdout(options) ? NULL : stdout;
+    struct result result = result_begin("inspect", NULL, options->argc, options->argv);
+    graphi_session_get_info(session, &info);
+    if (out)
+        fprintf(out, "%s: IR %lld, opset %lld, by %s; %lld nodes, %lld parameters (%lld elements, %.1f MB)\n",
+                options->subject, (long long)info.ir_version, (long long)info.opset,
+                *info.producer ? info.producer : "nobody named", (long long)info.nodes, (long long)info.parameters,
+                (long long)info.parameter_elements, (double)info.parameter_bytes * 1e-6);
+    json_t *model = json_object();
+    result_string(model, "name", options->subject);
+    result_set(model, "size", json_null());
+    result_set(model, "task", json_null());
+    result_integer(model, "batch", 0); /* its inputs tell */
+    result_string(model, "graph_hash", "");
+    result_set(model, "flop", json_null());
+    result_set(model, "bytes", json_null());
+    result_integer(model, "nodes", info.nodes);
+    result_integer(model, "parameters", info.parameter_elements);
+    result_set(model, "inputs", ports(session, GRAPHI_SESSION_INPUT, out));
+    result_set(model, "outputs", ports(session, GRAPHI_SESSION_OUTPUT, out));
+    result_set(model, "operators", operators(session, out));
+    result_set(result.root, "model", model);
+    if (info.unsupported && out)
+        fprintf(out, "%lld nodes have no operator: the model does not run\n", (long long)info.unsupported);
+    if (options->json)
+        status = result_write(result.root, options->json);
+    result_end(&result);
+    graphi_session_close(session);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the interpreter and its control nodes share. A control node runs a body by the function that the interpreter
+ * passes it. */
+#ifndef ONNX_GRAPH_RUN_H
+#define ONNX_GRAPH_RUN_H
+
+#include "onnx/interpret.h"
+
+typedef graphi_status graph_run_fn(struct interpreter *run, const struct model_graph *graph);
+
+graphi_status control_run(struct interpreter *run, const struct model_node *node, graph_run_fn *graph_run);
+
+/* Makes it the value of a number, of which it takes over the holder's place. */
+void interpreter_set(struct interpreter *run, int number, graphi_tensor *value);
+
+#endif
