@@ -369,6 +369,68 @@ static void checkpoints(void **state)
     assert_null(file);
 }
 
+/* y = -x, an ONNX model in bytes. */
+static const char small_model[] =
+    "\010\010\072\037\012\013\012\001\170\022\001\171\042\003\116\145\147\132\007\012\001\170\022\002"
+    "\012\000\142\007\012\001\171\022\002\012\000\102\002\020\015";
+
+static void sessions(void **state)
+{
+    graphi_tensor *tensor = NULL, *result = NULL;
+    graphi_session *session = NULL;
+    const int64_t one = 1;
+    const float number = 1;
+    refused(graphi_tensor_create(GRAPHI_ELEMENT_FLOAT32, 1, NULL, &number, &tensor));
+    refused(graphi_tensor_create(GRAPHI_ELEMENT_FLOAT32, 1, &one, NULL, &tensor));
+    refused(graphi_tensor_create(GRAPHI_ELEMENT_FLOAT32, 1, &one, &number, NULL));
+    refused(graphi_tensor_load(NULL, NULL, NULL, &tensor));
+    refused(graphi_tensor_load("none.npy", NULL, NULL, NULL));
+    refused(graphi_tensor_load("none.npz", NULL, NULL, &tensor));
+    assert_null(tensor);
+    check_ok(graphi_tensor_create(GRAPHI_ELEMENT_FLOAT32, 1, &one, &number, &tensor));
+    refused(graphi_tensor_save(NULL, "none.npy"));
+    refused(graphi_tensor_save(tensor, NULL));
+    refused(graphi_tensor_compare(NULL, tensor, 0, 0));
+    refused(graphi_tensor_compare(tensor, NULL, 0, 0));
+    graphi_tensor_info info;
+    graphi_tensor_get_info(NULL, &info);
+    assert_int_equal(info.count, 0);
+    graphi_tensor_get_info(tensor, NULL);
+    assert_null(graphi_tensor_item(NULL, 0));
+    assert_string_equal(graphi_element_name(0), "no element type");
+    refused(graphi_session_open(NULL, NULL, 0, NULL, &session));
+    refused(graphi_session_open(NULL, small_model, sizeof small_model - 1, NULL, NULL));
+    refused(graphi_session_inspect(NULL, &session));
+    refused(graphi_session_inspect("none.onnx", NULL));
+    check_ok(graphi_session_open(NULL, small_model, sizeof small_model - 1, NULL, &session));
+    graphi_session_port port;
+    graphi_session_operator op;
+    graphi_session_info about;
+    assert_false(graphi_session_port_at(NULL, GRAPHI_SESSION_INPUT, 0, &port));
+    assert_false(graphi_session_port_at(session, GRAPHI_SESSION_INPUT, 0, NULL));
+    assert_false(graphi_session_operator_at(NULL, 0, &op));
+    assert_false(graphi_session_operator_at(session, 0, NULL));
+    graphi_session_get_info(NULL, &about);
+    assert_int_equal(about.nodes, 0);
+    graphi_session_get_info(session, NULL);
+    const char *name = "x", *none = NULL;
+    const graphi_tensor *given = tensor, *no_tensor = NULL;
+    refused(graphi_session_run(NULL, &name, &given, 1, NULL, 1, &result));
+    refused(graphi_session_run(session, NULL, &given, 1, NULL, 1, &result));
+    refused(graphi_session_run(session, &name, NULL, 1, NULL, 1, &result));
+    refused(graphi_session_run(session, &none, &given, 1, NULL, 1, &result));
+    refused(graphi_session_run(session, &name, &no_tensor, 1, NULL, 1, &result));
+    refused(graphi_session_run(session, &name, &given, 1, &none, 1, &result));
+    refused(graphi_session_run(session, &name, &given, 1, NULL, 1, NULL));
+    assert_null(result);
+    check_ok(graphi_session_run(session, &name, &given, 1, NULL, 1, &result));
+    graphi_tensor_destroy(result);
+    graphi_tensor_destroy(tensor);
+    graphi_tensor_destroy(NULL);
+    graphi_session_close(session);
+    graphi_session_close(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +439,7 @@ int main(void)
         cmocka_unit_test(plans),           cmocka_unit_test(profiles_and_simulations),
         cmocka_unit_test(states),          cmocka_unit_test(runs),
         cmocka_unit_test(trainings),       cmocka_unit_test(checkpoints),
+        cmocka_unit_test(sessions),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors of any ONNX type, and sequences of them, as models of others take and give them (session.h). They are counted:
- * whoever holds one gives it back with graphi_tensor_destroy, after which others may still hold it. */
+/* Tensors of any ONNX type, and sequences of them, as models of others take and give them (session.h). They are
+ * counted: whoever holds one gives it back with graphi_tensor_destroy, after which others may still hold it. */
 #ifndef GRAPHI_TENSOR_H
 #define GRAPHI_TENSOR_H
 

@@ -68,6 +68,7 @@ static graphi_status open_file(const char *path, const graphi_session_options *o
 graphi_status graphi_session_open(const char *path, const void *bytes, size_t size,
                                   const graphi_session_options *options, graphi_session **out)
 {
+    GIVEN(out);
     if (options && options->loop_limit < 0)
         return fail(GRAPHI_INVALID, "session", "found loop_limit %lld, expected 0 and more",
                     (long long)options->loop_limit);
@@ -76,6 +77,7 @@ graphi_status graphi_session_open(const char *path, const void *bytes, size_t si
 
 graphi_status graphi_session_inspect(const char *path, graphi_session **out)
 {
+    GIVEN(out);
     return open_file(path, NULL, true, out);
 }
 
@@ -91,6 +93,8 @@ void graphi_session_close(graphi_session *session)
 bool graphi_session_port_at(const graphi_session *session, graphi_session_port_kind kind, size_t i,
                             graphi_session_port *out)
 {
+    if (!session || !out)
+        return false;
     const struct model_graph *graph = session->model->graph;
     if (i >= (kind == GRAPHI_SESSION_INPUT ? graph->inputs.count : graph->outputs.count))
         return false;
@@ -109,7 +113,7 @@ bool graphi_session_port_at(const graphi_session *session, graphi_session_port_k
 
 bool graphi_session_operator_at(const graphi_session *session, size_t i, graphi_session_operator *out)
 {
-    if (i >= session->model->uses.count)
+    if (!session || !out || i >= session->model->uses.count)
         return false;
     const struct model_use *use = &session->model->uses.data[i];
     *out = (graphi_session_operator){use->domain, use->type, use->nodes, use->supported};
@@ -118,6 +122,11 @@ bool graphi_session_operator_at(const graphi_session *session, size_t i, graphi_
 
 void graphi_session_get_info(const graphi_session *session, graphi_session_info *out)
 {
+    if (!out)
+        return;
+    *out = (graphi_session_info){.producer = "", .graph = ""};
+    if (!session)
+        return;
     const struct onnx_model *m = session->model;
     *out = (graphi_session_info){.ir_version = m->ir_version,
                                  .opset = m->opset,
@@ -230,6 +239,19 @@ graphi_status graphi_session_run(const graphi_session *session, const char *cons
                                  const graphi_tensor *const *values, size_t count, const char *const *outputs,
                                  size_t output_count, graphi_tensor **results)
 {
+    GIVEN(session);
+    if (count) {
+        GIVEN(names);
+        GIVEN(values);
+    }
+    if (output_count)
+        GIVEN(results);
+    for (size_t i = 0; i < count; i++) {
+        GIVEN(names[i]);
+        GIVEN(values[i]);
+    }
+    for (size_t i = 0; outputs && i < output_count; i++)
+        GIVEN(outputs[i]);
     const size_t all = session->model->values.count;
     struct interpreter run = {.model = session->model, .loop_limit = session->loop_limit};
     run.values = mem_zalloc_array(all + 1, sizeof *run.values);

@@ -18,6 +18,7 @@ static bool ends_in(const char *path, const char *end)
 
 graphi_status graphi_tensor_load(const char *path, const char *name, const char *kind, graphi_tensor **out)
 {
+    GIVEN(out);
     TRY(file_check_path(path));
     if (ends_in(path, ".pb"))
         return onnx_value_load(path, kind, out);
@@ -29,6 +30,7 @@ graphi_status graphi_tensor_load(const char *path, const char *name, const char 
 
 graphi_status graphi_tensor_save(const graphi_tensor *value, const char *path)
 {
+    GIVEN(value);
     TRY(file_check_path(path));
     return npy_value_save(value, path);
 }
@@ -65,6 +67,8 @@ static graphi_status compare_tensors(const graphi_tensor *found, const graphi_te
 
 graphi_status graphi_tensor_compare(const graphi_tensor *found, const graphi_tensor *expected, double rtol, double atol)
 {
+    GIVEN(found);
+    GIVEN(expected);
     if (found->kind != expected->kind)
         return differ_in_form(found, expected);
     if (found->kind == GRAPHI_KIND_NOTHING)

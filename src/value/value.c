@@ -202,7 +202,14 @@ graphi_status graphi_tensor_create(graphi_element element, int rank, const int64
                                    graphi_tensor **out)
 {
     graphi_tensor *value;
+    GIVEN(out);
+    if (rank > 0)
+        GIVEN(dims);
     TRY(value_new("value", element, rank, dims, &value));
+    if (value->bytes && !data) {
+        value_drop(value);
+        GIVEN(data);
+    }
     if (value->bytes)
         memcpy(value->data, data, value->bytes);
     *out = value;
@@ -211,6 +218,11 @@ graphi_status graphi_tensor_create(graphi_element element, int rank, const int64
 
 void graphi_tensor_get_info(const graphi_tensor *value, graphi_tensor_info *out)
 {
+    if (!out)
+        return;
+    *out = (graphi_tensor_info){.kind = GRAPHI_KIND_NOTHING};
+    if (!value)
+        return;
     *out = (graphi_tensor_info){.kind = value->kind,
                                 .element = value->type,
                                 .rank = value->rank,
@@ -222,7 +234,7 @@ void graphi_tensor_get_info(const graphi_tensor *value, graphi_tensor_info *out)
 
 const graphi_tensor *graphi_tensor_item(const graphi_tensor *value, int64_t i)
 {
-    return value->kind == GRAPHI_KIND_SEQUENCE && i >= 0 && i < value->count ? value->items[i] : NULL;
+    return value && value->kind == GRAPHI_KIND_SEQUENCE && i >= 0 && i < value->count ? value->items[i] : NULL;
 }
 
 void graphi_tensor_destroy(graphi_tensor *value)
