@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cli import PATIENCE, USUAL, idx, main, safetensors_is_whole, schema, start, training, write_images  # noqa: E402
 
-COMMANDS = "info demo train eval profile run inspect simulate bench show help".split()
+COMMANDS = "info demo train eval profile run inspect simulate bench show conformance help".split()
 
 
 def test_help(cli):
