@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Training, from data to a checkpoint: a small convolutional network learns which way a bar in an image lies. What this
- * shows: a data set, a learning rate that falls by a schedule, a plan that is tuned once and stored, validation by a
- * second plan over the same state, and a checkpoint from which training goes on with the same bits.
+ * shows: a data set, and the library's trainer, which steps, lets the learning rate fall by a schedule, validates by a
+ * second graph over the same state, and keeps a checkpoint from which training goes on with the same bits; and how it is
+ * given a plan that was tuned once and stored.
  *
  *     train [STEPS [DATA]]
  *
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { BATCH = 32, CHANNELS = 16, IMAGES = 2048, SIDE = 8, WAYS = 4 };
+enum { BATCH = 32, CHANNELS = 16, IMAGES = 2048, SEED = 1, SIDE = 8, WAYS = 4 };
 
 static const char *const checkpoint_path = "train.safetensors", *const plan_path = "train.plan.json";
 
@@ -26,16 +27,6 @@ static void check(graphi_status status)
         fprintf(stderr, "train: error: %s\n", graphi_message());
         exit(status);
     }
-}
-
-static void *allocate(size_t count, size_t size)
-{
-    void *memory = calloc(count, size);
-    if (!memory) {
-        fprintf(stderr, "train: error: found no memory\n");
-        exit(GRAPHI_MEMORY);
-    }
-    return memory;
 }
 
 /* --- data --- */
@@ -108,7 +99,7 @@ static graphi_graph *network(const graphi_data_info *data, bool training)
     graphi_output(g, "loss", loss);
     graphi_output(g, "logits", logits);
     if (training) { /* appends gradients and updates: each execution is a step of training */
-        graphi_value rate = graphi_input(g, "rate", GRAPHI_F32, 0, NULL);
+        graphi_value rate = graphi_input(g, "learning_rate", GRAPHI_F32, 0, NULL);
         check(graphi_minimize(
             g, loss, &(graphi_optimizer){.kind = GRAPHI_MOMENTUM, .learning_rate = rate, .weight_decay = 1e-4}));
     }
@@ -129,167 +120,83 @@ static graphi_plan *tuned_plan(const graphi_graph *graph, const graphi_machine *
     return plan;
 }
 
-/* --- checkpoints: the state, and where the data stand --- */
+/* --- what the trainer tells --- */
 
-static void save(const graphi_state *state, const graphi_data *data)
+static graphi_status validated(void *context, const graphi_trainer_info *info, const graphi_score *score)
 {
-    graphi_data_info info;
-    graphi_data_get_info(data, &info);
-    graphi_data_position at = graphi_data_get_position(data);
-    char epoch[24], index[24], hash[24];
-    snprintf(epoch, sizeof epoch, "%" PRId64, at.epoch);
-    snprintf(index, sizeof index, "%" PRId64, at.index);
-    snprintf(hash, sizeof hash, "%" PRIu64, info.hash);
-    check(graphi_state_save(state, checkpoint_path, 3, (const char *[]){"epoch", "index", "data"},
-                            (const char *[]){epoch, index, hash}));
+    (void)context;
+    printf("step %3" PRIu64 "  rate %.4f  loss %.4f  validation accuracy %.1f %%\n", info->step, info->rate,
+           info->loss[0], 100 * score->metric);
+    return GRAPHI_OK; /* anything else would end the training, with that status */
 }
 
-struct place {
-    graphi_data_position at;
-    uint64_t hash;
-};
-
-static void read_place(void *context, const char *key, const char *value)
+static void note(void *context, const char *text)
 {
-    struct place *place = context;
-    if (strcmp(key, "epoch") == 0)
-        place->at.epoch = strtoll(value, NULL, 10);
-    if (strcmp(key, "index") == 0)
-        place->at.index = strtoll(value, NULL, 10);
-    if (strcmp(key, "data") == 0)
-        place->hash = strtoull(value, NULL, 10);
-}
-
-static void resume(graphi_state *state, graphi_data *data)
-{
-    struct stat there;
-    struct place place = {{0, 0}, 0};
-    graphi_data_info info;
-    if (stat(checkpoint_path, &there) != 0)
-        return;
-    graphi_data_get_info(data, &info);
-    check(graphi_state_load(state, checkpoint_path, read_place, &place));
-    if (place.hash != info.hash) {
-        fprintf(stderr, "train: error: %s: found a checkpoint of other data\n", checkpoint_path);
-        exit(GRAPHI_INVALID);
-    }
-    check(graphi_data_set_position(data, place.at));
-    printf("goes on after step %" PRIu64 "\n", graphi_state_step(state));
-}
-
-/* --- steps --- */
-
-/* A batch and its place in memory. */
-struct batch {
-    float *images;
-    int32_t labels[BATCH];
-    float *logits;
-    size_t image_bytes; /* of one */
-    int64_t rows;
-};
-
-static void next(graphi_data *data, struct batch *b)
-{
-    check(graphi_data_next(data, b->images, BATCH * b->image_bytes, b->labels, sizeof b->labels, &b->rows));
-}
-
-static void feed(graphi_run *run, const struct batch *b)
-{
-    check(graphi_run_set(run, "images", GRAPHI_F32, b->images, (size_t)b->rows * b->image_bytes));
-    check(graphi_run_set(run, "labels", GRAPHI_I32, b->labels, (size_t)b->rows * sizeof *b->labels));
-}
-
-static int correct(const struct batch *b, int64_t classes)
-{
-    int count = 0;
-    for (int64_t r = 0; r < b->rows; r++) {
-        const float *logit = b->logits + r * classes;
-        int best = 0;
-        for (int c = 1; c < classes; c++)
-            best = logit[c] > logit[best] ? c : best;
-        count += best == b->labels[r];
-    }
-    return count;
-}
-
-/* Share of the validation images whose label is found. */
-static double validate(graphi_run *run, graphi_data *data, struct batch *b)
-{
-    graphi_data_info info;
-    graphi_data_get_info(data, &info);
-    int found = 0;
-    for (int64_t i = 0; i < info.batches; i++) {
-        next(data, b);
-        check(graphi_run_set_symbol(run, "rows", b->rows));
-        feed(run, b);
-        check(graphi_run_execute(run));
-        check(graphi_run_get(run, "logits", GRAPHI_F32, b->logits,
-                             (size_t)(b->rows * info.classes) * sizeof *b->logits));
-        found += correct(b, info.classes);
-    }
-    return (double)found / (double)info.samples;
+    (void)context;
+    fprintf(stderr, "train: note: %s\n", text);
 }
 
 int main(int count, char **word)
 {
     char *end = "";
-    const uint64_t steps = count > 1 ? strtoull(word[1], &end, 10) : 300;
+    const int64_t steps = count > 1 ? strtoll(word[1], &end, 10) : 300;
     const char *path = count > 2 ? word[2] : "bars";
     graphi_data *data, *validation;
     graphi_data_info info;
-    graphi_schedule schedule;
-    if (*end || steps == 0 || count > 3) {
+    struct stat there;
+    if (*end || steps < 1 || count > 3) {
         fprintf(stderr, "usage: train [STEPS [DATA]]\n");
         return GRAPHI_USAGE;
     }
     if (count <= 2)
         make_bars(path);
-    check(graphi_data_open(path, &(graphi_data_options){.format = GRAPHI_DATA_IMAGES, .batch = BATCH}, &data));
+    const graphi_data_options how_read = {.format = GRAPHI_DATA_IMAGES, .batch = BATCH, .seed = SEED};
+    check(graphi_data_open(path, &how_read, &data));
     check(graphi_data_open_split(data, GRAPHI_VALIDATION, 0, &validation));
     graphi_data_get_info(data, &info);
-    check(graphi_schedule_parse("step:0.5:2e,warmup:20", 0.1, info.batches, &schedule));
 
     graphi_graph *training = network(&info, true), *evaluation = network(&info, false);
     graphi_machine *machine;
-    graphi_state *state;
-    graphi_plan *plan, *second;
-    graphi_run *run, *scoring;
     check(graphi_machine_create(0, &machine));
-    check(graphi_state_create(training, 1, &state)); /* the evaluation's parameters are among these */
-    resume(state, data);
-    plan = tuned_plan(training, machine, state);
-    check(graphi_plan_create(evaluation, machine, &(graphi_plan_options){.outputs = "logits"}, &second));
-    check(graphi_run_create(plan, state, &run));
-    check(graphi_run_create(second, state, &scoring));
+    const bool resumes = stat(checkpoint_path, &there) == 0;
+    const graphi_trainer_options how = {.graph = {training},
+                                        .evaluation = evaluation,
+                                        .machine = machine,
+                                        .seed = SEED,
+                                        .training = {.data = data},
+                                        .validation = {.data = validation, .symbol = "rows"},
+                                        .metric = GRAPHI_METRIC_ACCURACY,
+                                        .steps = steps,
+                                        .rate = 0.1,
+                                        .schedule = "step:0.5:2e,warmup:20",
+                                        .checkpoint = checkpoint_path,
+                                        .every = info.batches,
+                                        .start = resumes ? GRAPHI_TRAINER_RESUME : GRAPHI_TRAINER_NEW,
+                                        .network = "bars",
+                                        .validated = validated,
+                                        .note = note};
+    graphi_trainer *trainer;
+    graphi_trainer_info begin;
+    check(graphi_trainer_create(&how, &trainer)); /* and loads the checkpoint */
+    graphi_trainer_get_info(trainer, &begin);
+    if (resumes)
+        printf("goes on after step %" PRIu64 "\n", begin.step);
 
-    struct batch b = {.image_bytes = (size_t)(info.height * info.width * info.channels) * sizeof(float)};
-    b.images = allocate(BATCH, b.image_bytes);
-    b.logits = allocate(BATCH, (size_t)info.classes * sizeof *b.logits);
-    for (uint64_t step = graphi_state_step(state); step < steps; step++) {
-        float loss, rate = (float)graphi_schedule_rate(&schedule, (int64_t)step);
-        next(data, &b);
-        feed(run, &b);
-        check(graphi_run_set(run, "rate", GRAPHI_F32, &rate, sizeof rate));
-        graphi_run_set_first_sample(run, step * BATCH); /* dropout draws by it */
-        check(graphi_run_execute(run));
-        check(graphi_run_get(run, "loss", GRAPHI_F32, &loss, sizeof loss));
-        if (step + 1 < steps && (step + 1) % (uint64_t)info.batches != 0)
-            continue;
-        printf("step %3" PRIu64 "  rate %.4f  loss %.4f  validation accuracy %.1f %%\n", step + 1, (double)rate,
-               (double)loss, 100 * validate(scoring, validation, &b));
-        save(state, data);
-    }
+    /* A tuned plan instead of the one that the trainer would choose statically. */
+    graphi_state *state = graphi_trainer_state(trainer);
+    graphi_plan *plan = tuned_plan(training, machine, state);
+    graphi_run *run;
+    check(graphi_run_create(plan, state, &run));
+    check(graphi_trainer_use(trainer, 0, run));
+    check(graphi_trainer_run(trainer));
+
     char hex[65];
     graphi_state_sha256(state, hex);
     printf("state %s\n", hex);
 
-    free(b.images);
-    free(b.logits);
     graphi_run_destroy(run);
-    graphi_run_destroy(scoring);
-    graphi_state_destroy(state);
     graphi_plan_destroy(plan);
-    graphi_plan_destroy(second);
+    graphi_trainer_destroy(trainer);
     graphi_machine_destroy(machine);
     graphi_graph_destroy(training);
     graphi_graph_destroy(evaluation);

@@ -98,7 +98,7 @@ def test_data_of_the_checkpoint(cli):
     cli.run("eval", *words)
     lone = cli.folder / "lone.txt"
     lone.write_text("the quick brown fox jumps over the lazy dog . " * 99)
-    cli.run("train", *words, "--data", lone, "--steps", 1)  # what nobody typed is not written over either
+    cli.run("train", *words, "--data", lone, "--steps", 1, "--overwrite")  # what nobody typed is not written over either
     assert "expected another file than that of --data" in cli.run("eval", *words, "--json", lone, expect=2).stderr
     drop_metadata(cli.folder / "t.safetensors", "data.path")  # of a version that did not know
     assert "--data: found 'nothing', expected a text file" in cli.run("eval", *words, expect=2).stderr
@@ -128,7 +128,7 @@ def test_what_is_read_stays(cli):
     for _ in range(2):  # beside the folder, and where labels are answers
         cli.run(*evaluate, "--output", cli.folder / "own")
     images = write_images(cli.folder / "idx", side=16)
-    cli.run(*train, "--data", images, "--checkpoint", checkpoint)
+    cli.run(*train, "--data", images, "--checkpoint", checkpoint, "--overwrite")
     for _ in range(2):
         cli.run(*evaluate, "--output", images)
     cli.run(*train, "--data", images, "--checkpoint", images / "c.safetensors", "--json", images / "r.json")
@@ -168,7 +168,7 @@ def test_run(cli):
     assert "found a checkpoint of 'pathnet', expected one of 'resnet20'" in cli.run("run", "resnet20", *run[2:], expect=3).stderr
     drop_metadata(checkpoint, "network.classes")
     assert "found no network.classes" in cli.run(*run, expect=3).stderr
-    cli.run("train", "pathnet", *words, "--steps", 20, "--resume")  # as the message says
+    cli.run("train", "pathnet", *words, "--steps", 21, "--resume")  # as the message says
     cli.run(*run)
 
 
@@ -260,7 +260,7 @@ def test_eval_output(cli):
     full = cli.folder / "full"
     full.mkdir()
     (full / "labels.npy").symlink_to("/dev/full")
-    cli.run("train", "pathnet", *words, "--steps", 1)
+    cli.run("train", "pathnet", *words, "--steps", 1, "--overwrite")
     cli.run("eval", "pathnet", *words, "--output", full, expect=5)
     assert [path.name for path in full.iterdir()] == ["labels.npy"]
 
@@ -311,10 +311,10 @@ def test_run_text(cli):
     odd = "prix\u00a0: 10 \x1cz\vy\fx\tw\r\n" * 300  # words as the page numbers them end at ASCII's white space alone
     for split in ("train", "test"):
         (folder / f"{split}.txt").write_text(odd, newline="")
-    cli.run("train", *words, "--data", folder, "--steps", 1)
+    cli.run("train", *words, "--data", folder, "--steps", 1, "--overwrite")
     assert len(set(numbered_by_page(cli, folder / "train.txt", checkpoint))) == 7
     (folder / "train.txt").write_bytes(b"ab\xff " * 1000)
-    notes = cli.result("train", *words, "--data", folder, "--level", "character", "--steps", 2, "--every", 1)["notes"]
+    notes = cli.result("train", *words, "--data", folder, "--level", "character", "--steps", 2, "--every", 1, "--overwrite")["notes"]
     assert sum("1 of 5 words are no UTF-8, the first is number 3" in note for note in notes) == 1, notes
     said = metadata(checkpoint)
     assert json.loads(said["data.vocabulary"]) == [" ", "a", "b", [255], "<unk>"]
@@ -359,7 +359,7 @@ def test_text_of_the_page(cli):
         (folder / "train.txt").write_bytes(gzip.compress(content) if end == b"\r" else content)
         (folder / "test.txt").write_bytes(content)
         cli.run("train", "lstm", "--units", 8, "--unroll", 5, "--batch", 1, "--tune", 0, "--quiet", "--data", folder, "--steps", 1,
-                "--level", level, "--checkpoint", checkpoint)
+                "--level", level, "--checkpoint", checkpoint, "--overwrite")
         result = cli.result("eval", "--checkpoint", checkpoint, "--tune", 0, "--output", "page-out")
         found = read_array(cli.folder / "page-out" / "labels.npy")[1]
         tokens = numbered_by_page(cli, folder / "train.txt", checkpoint)

@@ -63,6 +63,9 @@ typedef struct graphi_data_options {
     int64_t steps;      /* tokens of a row in one batch. 0: 20 */
     bool characters;    /* a token is a character (a UTF-8 sequence, or any other byte) instead of a word */
     int64_t vocabulary; /* most tokens told apart, the rarest become <unk>. 0: all */
+    /* The tokens by number instead of those of the training text, as a checkpoint has them (data.vocabulary): a JSON
+     * list of words, of which <unk> is one; those that are no UTF-8 are lists of bytes. NULL: of the training text. */
+    const char *words;
 } graphi_data_options;
 
 typedef struct graphi_data_info {

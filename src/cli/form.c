@@ -98,8 +98,8 @@ static graphi_status settle(const char *path, const char *key, int64_t found, in
         *size = found;
     if (*size == 0)
         return report_error(GRAPHI_INVALID, path,
-                            "found no %s, expected a checkpoint that says it: one of an older version does after train "
-                            "--resume",
+                            "found no %s, expected a checkpoint that says it: one of an older version does after a step "
+                            "more (train --resume --steps N)",
                             key);
     if (found <= 0 || found == *size)
         return GRAPHI_OK;

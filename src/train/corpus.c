@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "train/names.h"
+#include "train/word_list.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -182,12 +183,14 @@ static graphi_status open_text(struct corpus *c)
     const int64_t tokens = tokens_count(bytes, size, o->characters);
     if (tokens && !source_has_validation(&c->source))
         c->held = held_of(c, tokens);
-    graphi_status status =
-        vocabulary_build(name, bytes, size, o->characters, tokens - c->held, o->vocabulary, &c->vocabulary);
+    graphi_status status = o->words ? word_list_read(o->words, o->characters, &c->vocabulary)
+                                    : vocabulary_build(name, bytes, size, o->characters, tokens - c->held,
+                                                       o->vocabulary, &c->vocabulary);
     if (status == GRAPHI_OK)
         status = vocabulary_encode(&c->vocabulary, name, bytes, size, &c->tokens, &c->samples);
     mem_free(bytes);
     TRY(status);
+    c->options.words = NULL; /* the caller's */
     c->classes = c->labels = (int64_t)c->vocabulary.count;
     return GRAPHI_OK;
 }

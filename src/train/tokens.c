@@ -164,6 +164,19 @@ graphi_status vocabulary_build(const char *where, const void *bytes, size_t size
     return GRAPHI_OK;
 }
 
+void vocabulary_begin(bool characters, struct vocabulary *out) { *out = (struct vocabulary){.characters = characters}; }
+
+bool vocabulary_word(struct vocabulary *v, const char *word, size_t length) { return add(v, word, length, 1); }
+
+graphi_status vocabulary_end(const char *where, int64_t words, struct vocabulary *v)
+{
+    v->unknown = v->count ? find(v, unknown_word, sizeof unknown_word - 1) : -1;
+    if ((int64_t)v->count == words && v->unknown >= 0)
+        return GRAPHI_OK;
+    return fail(GRAPHI_INVALID, where, "found %zu different words of %lld, %s <unk>, expected each once, and <unk>",
+                v->count, (long long)words, v->unknown < 0 ? "without" : "with");
+}
+
 graphi_status vocabulary_encode(const struct vocabulary *vocabulary, const char *where, const void *bytes, size_t size,
                                 int32_t **ids, int64_t *count)
 {
