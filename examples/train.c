@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Training, from data to a checkpoint: a small convolutional network learns which way a bar in an image lies. What this
  * shows: a data set, and the library's trainer, which steps, lets the learning rate fall by a schedule, validates by a
- * second graph over the same state, and keeps a checkpoint from which training goes on with the same bits; and how it is
- * given a plan that was tuned once and stored.
+ * second graph over the same state, and keeps a checkpoint from which training goes on with the same bits; and how it
+ * is given a plan that was tuned once and stored.
  *
  *     train [STEPS [DATA]]
  *

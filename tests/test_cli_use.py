@@ -416,6 +416,11 @@ def test_splits(cli):
     assert found["train"]["train"]["value"] != found["validation"]["train"]["value"]
     assert "found no test files" in cli.run("eval", "--checkpoint", checkpoint, "--split", "test", *go, expect=4).stderr
     assert "validation" in cli.run("eval", "--checkpoint", checkpoint, "--split", "all", *go, expect=2).stderr
+    other = cli.folder / "other.txt"  # scored as a whole, by the numbers of the checkpoint, wherever its own would be others
+    other.write_text("lazy dog lazy fox over the unheard of fox . " * 100)
+    said = cli.result("eval", "--checkpoint", checkpoint, "--data", other, *go)
+    assert any(note.startswith("another text than it was trained on: all of it is scored") for note in said["notes"]), said["notes"]
+    assert any(note.startswith("200 of 1000 tokens") for note in said["notes"]), said["notes"]
     images = write_images(cli.folder / "images")
     words = ["pathnet", "--data", images, "--image", 16, "--batch", 8, "--checkpoint", cli.folder / "i.safetensors", *go]
     held = cli.result("train", *words, "--steps", 3)["train"]["value"][-1]

@@ -25,7 +25,7 @@ static const char *split_of(const struct evaluator *e)
 {
     graphi_data_info about;
     graphi_data_get_info(e->data, &about);
-    return splits[about.split];
+    return e->whole ? "whole" : splits[about.split];
 }
 
 /* One pass over the split, or the --steps batches of it that were asked for, whole or not at all. */
@@ -35,7 +35,7 @@ static graphi_status score_all(struct evaluator *e, graphi_score *score, struct 
     struct predictions predictions = {.info = {0}};
     char whole[48];
     graphi_status status = GRAPHI_OK;
-    snprintf(whole, sizeof whole, "to score the whole %s split", split_of(e));
+    snprintf(whole, sizeof whole, "to score the %s split", split_of(e));
     if (o->output)
         status = predictions_begin(o, evaluator_rows(e, o->steps), &e->job.info, &predictions);
     e->predictions = o->output ? &predictions : NULL;
@@ -79,10 +79,13 @@ static graphi_status score_split(struct evaluator *e, struct result *result)
 
 /* Where nobody asks and there are no test files, what training held out: a single file has no other part that was not
  * learnt. */
-static graphi_status open_split(const struct options *options, const graphi_data *data, struct result *result,
-                                graphi_data **out)
+static graphi_status open_split(const struct options *options, const graphi_data *data, bool whole,
+                                struct result *result, graphi_data **out)
 {
-    graphi_status status = graphi_data_open_split(data, split_asked(options), 0, out);
+    graphi_status status = graphi_data_open_split(data, whole ? GRAPHI_TRAIN : split_asked(options), 0, out);
+    if (status == GRAPHI_OK && whole)
+        result_note(result,
+                    "another text than it was trained on: all of it is scored, its words numbered as in training");
     if (status == GRAPHI_UNSUPPORTED && !options->split) {
         char why[512];
         snprintf(why, sizeof why, "%s", graphi_message());
@@ -98,9 +101,10 @@ static graphi_status open(const struct options *options, struct result *result, 
 {
     graphi_model_options model;
     graphi_data *data = NULL, *split = NULL;
-    graphi_status status = form_trained(options, options->subject, &model, &data);
+    graphi_status status = form_trained(options, options->subject, &model, &data, &e->whole);
+    const bool whole = e->whole; /* opening begins anew */
     if (status == GRAPHI_OK)
-        status = open_split(options, data, result, &split);
+        status = open_split(options, data, whole, result, &split);
     if (status == GRAPHI_OK) {
         model.evaluation = true; /* of the file only what evaluation computes with: no slots, no side classifiers */
         status = job_begin(options, options->subject, &model, job);
@@ -109,6 +113,7 @@ static graphi_status open(const struct options *options, struct result *result, 
         status = checkpoint_load_parameters(job, data, result);
     if (status == GRAPHI_OK) {
         status = evaluator_open(job, true, split, e);
+        e->whole = whole;
         split = NULL; /* the evaluator's, also when it failed */
     }
     graphi_data_close(split);

@@ -10,6 +10,7 @@ struct evaluator {
     struct job job; /* its machine and state are the training graph's */
     graphi_data *data;
     struct predictions *predictions; /* of every sample, while it is scored; NULL: nowhere */
+    bool whole;                      /* the split is all of a text that training never saw */
     bool reported;                   /* what ended the scoring was */
 };
 

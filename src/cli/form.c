@@ -3,6 +3,7 @@
 #include "cli/form.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/checkpoint.h"
 #include "cli/data_path.h"
@@ -36,8 +37,14 @@ static graphi_status check_data(const struct options *options, const graphi_mode
                                                               : report_usage("--data", "nothing", "a text file");
 }
 
+/* Of a checkpoint that is evaluated. */
+static const struct numbering {
+    const char *words; /* NULL: it has none */
+    bool whole;        /* nothing is held out */
+} own_numbering;        /* of what is trained on: its own */
+
 static graphi_status open_data(const struct options *options, const char *name, graphi_data_split split,
-                               graphi_model_options *model, graphi_data **data)
+                               const struct numbering *numbering, graphi_model_options *model, graphi_data **data)
 {
     graphi_model_info info;
     graphi_data_info about;
@@ -59,10 +66,12 @@ static graphi_status open_data(const struct options *options, const char *name, 
                                .steps = images ? 0 : info.steps,
                                .cache_bytes = images ? (size_t)1 << 31 : 0,
                                .raw = !info.metric, /* a network that makes images wants them in [0, 1] */
-                               .validation = info.metric ? 0 : -1, /* nothing judges it: it learns from all */
+                               /* Nothing judges some: they learn from all. */
+                               .validation = !info.metric || numbering->whole ? -1 : 0,
                                .ordered = options->split != NULL, /* as they lie: eval */
                                .characters = options->level && strcmp(options->level, "character") == 0,
                                .vocabulary = options->vocabulary,
+                               .words = images ? NULL : numbering->words,
                                .format = images ? GRAPHI_DATA_IMAGES : GRAPHI_DATA_TEXT};
     status = graphi_data_open(data_path_of(options), &how, data);
     if (status != GRAPHI_OK)
@@ -79,16 +88,49 @@ graphi_status form_with_data(const struct options *options, const char *name, gr
                              graphi_model_options *model, graphi_data **data)
 {
     graphi_status status = job_model_options(options, model);
-    return status == GRAPHI_OK ? open_data(options, name, split, model, data) : status;
+    return status == GRAPHI_OK ? open_data(options, name, split, &own_numbering, model, data) : status;
+}
+
+/* What training held out says nothing of another text. */
+static bool is_other_text(const struct options *options, const graphi_checkpoint_info *said, const graphi_data *data)
+{
+    graphi_data_info about;
+    struct stat info;
+    graphi_data_get_info(data, &about);
+    return about.format == GRAPHI_DATA_TEXT && !options->split && said->placed && said->hash != about.hash &&
+           stat(data_path_of(options), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+static graphi_status open_trained(const struct options *options, const char *name, const graphi_checkpoint *file,
+                                  graphi_model_options *model, graphi_data **data, bool *whole)
+{
+    struct numbering numbering = {graphi_checkpoint_text(file, "data.vocabulary"), false};
+    graphi_checkpoint_info said;
+    graphi_checkpoint_get_info(file, &said);
+    graphi_status status = job_model_options(options, model);
+    if (status == GRAPHI_OK)
+        status = open_data(options, name, GRAPHI_TRAIN, &numbering, model, data);
+    *whole = numbering.whole = status == GRAPHI_OK && numbering.words && is_other_text(options, &said, *data);
+    if (!numbering.whole)
+        return status;
+    graphi_data_close(*data);
+    *data = NULL;
+    return open_data(options, name, GRAPHI_TRAIN, &numbering, model, data);
 }
 
 graphi_status form_trained(const struct options *typed, const char *name, graphi_model_options *model,
-                           graphi_data **data)
+                           graphi_data **data, bool *whole)
 {
     struct options options = *typed; /* and what the checkpoint says beside */
-    int64_t vocabulary; /* the hash of its words is compared */
-    graphi_status status = checkpoint_options(&options, name, &vocabulary);
-    return status == GRAPHI_OK ? form_with_data(&options, name, GRAPHI_TRAIN, model, data) : status;
+    graphi_checkpoint *file = NULL;
+    *whole = false;
+    graphi_status status = checkpoint_open(&options, &file);
+    if (status == GRAPHI_OK)
+        status = checkpoint_complete(file, name, &options);
+    if (status == GRAPHI_OK)
+        status = open_trained(&options, name, file, model, data, whole);
+    graphi_checkpoint_close(file);
+    return status;
 }
 
 /* Of the data and the file, where there are both: the same; of one of them, where there is one: that. */
@@ -98,8 +140,8 @@ static graphi_status settle(const char *path, const char *key, int64_t found, in
         *size = found;
     if (*size == 0)
         return report_error(GRAPHI_INVALID, path,
-                            "found no %s, expected a checkpoint that says it: one of an older version does after a step "
-                            "more (train --resume --steps N)",
+                            "found no %s, expected a checkpoint that says it: one of an older version does after a "
+                            "step more (train --resume --steps N)",
                             key);
     if (found <= 0 || found == *size)
         return GRAPHI_OK;
@@ -132,7 +174,7 @@ graphi_status form_asked(const struct options *typed, const char *name, graphi_m
     if (status == GRAPHI_OK)
         status = job_model_options(&options, model);
     if (status == GRAPHI_OK && options.data)
-        status = open_data(&options, name, GRAPHI_TRAIN, model, &data);
+        status = open_data(&options, name, GRAPHI_TRAIN, &own_numbering, model, &data);
     else if (status == GRAPHI_OK && (typed->classes || typed->level || typed->vocabulary)) {
         status = learning_form(&options, name, model, &info);
         model->classes = options.classes;

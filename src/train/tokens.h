@@ -32,8 +32,8 @@ int64_t tokens_count(const void *bytes, size_t size, bool characters); /* of a t
 graphi_status vocabulary_build(const char *where, const void *bytes, size_t size, bool characters, int64_t tokens,
                                int64_t limit, struct vocabulary *out);
 
-/* A vocabulary by its words, in their order: begin, any number of words, end. Leaves *out for vocabulary_free whether it
- * fails or not. Errors of the end: INVALID where a word came twice, or <unk> did not; MEMORY. */
+/* A vocabulary by its words, in their order: begin, any number of words, end. Leaves *out for vocabulary_free whether
+ * it fails or not. Errors of the end: INVALID where a word came twice, or <unk> did not; MEMORY. */
 void vocabulary_begin(bool characters, struct vocabulary *out);
 bool vocabulary_word(struct vocabulary *vocabulary, const char *word, size_t length); /* false: no memory */
 graphi_status vocabulary_end(const char *where, int64_t words, struct vocabulary *vocabulary);
