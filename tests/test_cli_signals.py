@@ -32,7 +32,7 @@ def check_killed(cli, words, steps, times, apart):
     """Trains to `steps`, killed up to so many times, at most `apart` steps one after the other."""
     words = [*words, "--steps", steps, "--tune", 0, "--quiet", "--every", 1]
     whole = cli.folder / "whole.safetensors"
-    expected = cli.result(*words, "--checkpoint", whole)["train"]["state_sha256"]
+    expected = cli.result(*words, "--checkpoint", whole, "--overwrite")["train"]["state_sha256"]
     checkpoint = cli.folder / "killed.safetensors"
     words += ["--checkpoint", checkpoint]
     resume = ["train", "--resume", checkpoint, "--tune", 0, "--quiet"]  # the file says the rest

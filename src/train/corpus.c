@@ -6,7 +6,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "train/names.h"
-#include "train/word_list.h"
+#include "train/word_list_reader.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -5,7 +5,6 @@
 
 #include "base/text.h"
 #include "graphi/data.h"
-#include "train/tokens.h"
 
 struct word_list {
     struct text text;    /* the caller's (text_free); may be broken */
@@ -15,8 +14,5 @@ struct word_list {
 
 /* The i-th word is token i. */
 void word_list_make(const graphi_data *data, int64_t count, struct word_list *list);
-
-/* The vocabulary of such a list. Leaves *out for vocabulary_free whether it fails or not. Errors: INVALID, MEMORY. */
-graphi_status word_list_read(const char *list, bool characters, struct vocabulary *out);
 
 #endif
