@@ -51,6 +51,41 @@ static int close_all(void **state)
     return 0;
 }
 
+/* Layers on a graph: a graph that is NULL has no errors to keep, what is missing breaks it. */
+static void recurrent_layers(void **state)
+{
+    static const int32_t lengths[] = {2, 1};
+    static const int64_t order[] = {0, 1};
+    int64_t sorted[2];
+    char rows[4], padded[4] = {0};
+    float w[4] = {0};
+    const graphi_recurrent_weights weights = {w, w, w}, none = {0};
+    graphi_graph *graph;
+    assert_string_equal(graphi_lowering_name((graphi_lowering)99), "?");
+    assert_true(graphi_recurrent(NULL, GRAPHI_RNN, 0, NULL, NULL, GRAPHI_NONE, NULL, NULL) == GRAPHI_NONE);
+    check_ok(graphi_graph_create(&graph));
+    graphi_value x = graphi_input(graph, "x", GRAPHI_F32, 2, (int64_t[]){4, 1});
+    assert_true(graphi_recurrent(graph, GRAPHI_RNN, x, NULL, NULL, GRAPHI_NONE, NULL, NULL) == GRAPHI_NONE);
+    refused(graphi_graph_status(graph));
+    graphi_graph_destroy(graph);
+    refused(graphi_sequence_sort(2, NULL, sorted));
+    refused(graphi_sequence_sort(2, lengths, NULL));
+    refused(graphi_sequence_pack(2, 2, 1, NULL, order, padded, rows));
+    refused(graphi_sequence_pack(2, 2, 1, lengths, NULL, padded, rows));
+    refused(graphi_sequence_pack(2, 2, 1, lengths, order, NULL, rows));
+    refused(graphi_sequence_pack(2, 2, 1, lengths, order, padded, NULL));
+    refused(graphi_sequence_unpack(2, 2, 1, NULL, order, rows, padded));
+    refused(graphi_sequence_unpack(2, 2, 1, lengths, NULL, rows, padded));
+    refused(graphi_sequence_unpack(2, 2, 1, lengths, order, NULL, padded));
+    refused(graphi_sequence_unpack(2, 2, 1, lengths, order, rows, NULL));
+    refused(graphi_recurrent_convert(GRAPHI_RNN, GRAPHI_FROM_ONNX, false, 1, 1, NULL, w, w, w, w));
+    refused(graphi_recurrent_convert(GRAPHI_RNN, GRAPHI_FROM_ONNX, false, 1, 1, &none, w, w, w, w));
+    refused(graphi_recurrent_convert(GRAPHI_RNN, GRAPHI_FROM_ONNX, false, 1, 1, &weights, NULL, w, w, w));
+    refused(graphi_recurrent_convert(GRAPHI_RNN, GRAPHI_FROM_ONNX, false, 1, 1, &weights, w, NULL, w, w));
+    refused(graphi_recurrent_convert(GRAPHI_RNN, GRAPHI_FROM_ONNX, false, 1, 1, &weights, w, w, NULL, w));
+    refused(graphi_recurrent_convert(GRAPHI_RNN, GRAPHI_FROM_ONNX, false, 1, 1, &weights, w, w, w, NULL));
+}
+
 static void arrays_and_data(void **state)
 {
     float number;
@@ -434,6 +469,7 @@ static void sessions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recurrent_layers),
         cmocka_unit_test(arrays_and_data), cmocka_unit_test(graphs),
         cmocka_unit_test(mistakes),        cmocka_unit_test(machines_and_models),
         cmocka_unit_test(plans),           cmocka_unit_test(profiles_and_simulations),

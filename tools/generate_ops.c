@@ -93,8 +93,9 @@ static bool named(const char *const *names, const char *name)
 }
 
 /* What graph.h has a function for, and what only passes make, gets no builder. */
-static const char *const of_graph[] = {"assign", "call", NULL};
-static const char *const of_passes[] = {"program", "pack", "conv_pack", "conv_points", NULL};
+static const char *const of_graph[] = {"assign", "call", "lstm", "gru", "rnn", "sequence_offsets", NULL};
+static const char *const of_passes[] = {
+    "program", "pack", "conv_pack", "conv_points", "recurrence_pack", "recurrence_gradient", "sequence_previous", NULL};
 
 static bool built(const char *name)
 {

@@ -3,32 +3,11 @@
  * moved. */
 #include "frameworks/ours.h"
 
+#include "frameworks/formula.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-static uint64_t mix(uint64_t z)
-{
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-    return z ^ z >> 31;
-}
-
-static uint64_t name_key(const char *prefix, const char *name)
-{
-    uint64_t key = 14695981039346656037ull;
-    for (const char *c = prefix; *c; c++)
-        key = (key ^ (uint8_t)*c) * 1099511628211ull;
-    for (const char *c = name; *c; c++)
-        key = (key ^ (uint8_t)*c) * 1099511628211ull;
-    return key;
-}
-
-/* The i-th of the numbers of [0, 1) that belong to a key. */
-static double unit(uint64_t key, int64_t i)
-{
-    return (double)(mix(key + (uint64_t)(i + 1) * 0x9e3779b97f4a7c15ull) >> 40) * 0x1p-24;
-}
 
 struct range {
     double low, high;
@@ -62,9 +41,9 @@ static struct range range_of(const char *name, int rank, const int64_t *dims)
 static void fill(const char *name, int rank, const int64_t *dims, float *data, int64_t count)
 {
     struct range range = range_of(name, rank, dims);
-    uint64_t key = name_key("", name);
+    uint64_t key = formula_key("", name);
     for (int64_t i = 0; i < count; i++)
-        data[i] = (float)(range.low + (range.high - range.low) * unit(key, i));
+        data[i] = (float)(range.low + (range.high - range.low) * formula_unit(key, i));
 }
 
 static int64_t elements(int rank, const int64_t *dims)
@@ -175,11 +154,11 @@ void ours_close(struct ours *ours)
 
 static void add_gradient(struct ours *ours, const char *name, const float *data, int64_t count)
 {
-    uint64_t key = name_key("probe/", name);
+    uint64_t key = formula_key("probe/", name);
     double squares = 0, probe = 0;
     for (int64_t i = 0; i < count; i++) {
         squares += (double)data[i] * data[i];
-        probe += data[i] * (2 * unit(key, i) - 1);
+        probe += data[i] * (2 * formula_unit(key, i) - 1);
     }
     ours->gradients[ours->count++] = (struct gradient){.name = name, .norm = sqrt(squares), .probe = probe};
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Makes the Python environment of one peer of `graphi bench frameworks`, or of the fits of `graphi bench regression` (sklearn).
-# Usage: setup.sh pytorch|tensorflow|jax|sklearn FOLDER
+# Makes the Python environment of one peer of `graphi bench frameworks`, or of the fits of `graphi bench regression` (sklearn),
+# or of `graphi bench recurrent`.
+# Usage: setup.sh pytorch|tensorflow|jax|sklearn|onnxruntime|openvino FOLDER
 # The benchmark calls it when FOLDER/NAME lacks; a failed installation leaves nothing behind.
 set -eu
 name=${1:?which peer} folder=${2:?which folder}
@@ -10,7 +11,9 @@ pytorch) packages="torch==2.13.0 numpy" ;;
 tensorflow) packages="tensorflow-cpu==2.21.0" ;;
 jax) packages="jax==0.10.2 jaxlib==0.10.2" ;;
 sklearn) packages="scikit-learn==1.9.1" ;;
-*) echo "setup: found '$name', expected pytorch, tensorflow, jax or sklearn" >&2; exit 2 ;;
+onnxruntime) packages="onnxruntime==1.32.0 onnx==1.23.2 numpy" ;;
+openvino) packages="openvino==2026.4.1 onnx==1.23.2 numpy" ;;
+*) echo "setup: found '$name', expected pytorch, tensorflow, jax, sklearn, onnxruntime or openvino" >&2; exit 2 ;;
 esac
 
 install() {

@@ -14,6 +14,7 @@
 #include "graphi/ops.h"
 #include "graphi/plan.h"
 #include "graphi/profile.h"
+#include "graphi/recurrent.h"
 #include "graphi/run.h"
 #include "graphi/schedule.h"
 #include "graphi/session.h"

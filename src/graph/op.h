@@ -48,6 +48,8 @@ enum op_role {
     IS_MAX_POOL_GRADIENT,
     IS_AVG_POOL,
     IS_GIVEN_NORM, /* batch normalization by given statistics */
+    IS_RECURRENCE, /* ops/recurrence.h */
+    IS_RECURRENCE_GRADIENT,
 };
 
 /* An attribute "symbol" is the index of a symbol of its graph, or -1: inlining translates it. */
@@ -101,7 +103,7 @@ struct op_kind {
     const char *shapes;  /* of inputs to outputs, for the same; NULL: inputs broadcast to the result by numpy's rule */
     int min_inputs, max_inputs; /* max -1: any number */
     int outputs;                /* -1: attribute "outputs" tells */
-    uint32_t optional; /* bit i: output i, no floats, has no bytes and is not written where nobody reads it */
+    uint32_t optional; /* bit i: output i has no bytes and is not written where nobody reads it */
     const struct op_attribute *attributes;
     unsigned flags;
     enum op_role role;

@@ -25,11 +25,19 @@ void kernel_fini(struct kernel *kernel)
     *kernel = (struct kernel){0};
 }
 
+int64_t kernel_steps(const struct kernel *kernel, const struct kernel_call *call)
+{
+    return kernel->steps ? kernel->steps(call) : 1;
+}
+
 graphi_status kernel_run_serial(const struct kernel *kernel, const struct kernel_call *call)
 {
-    for (int phase = 0; phase < kernel->phases; phase++)
-        for (int share = 0; share < kernel->shares[phase]; share++)
-            TRY(kernel->run(call, phase, share));
+    struct kernel_call step = *call;
+    const int64_t steps = kernel_steps(kernel, call);
+    for (step.loop = 0; step.loop < steps; step.loop++)
+        for (int phase = 0; phase < kernel->phases; phase++)
+            for (int share = 0; share < kernel->shares[phase]; share++)
+                TRY(kernel->run(&step, phase, share));
     return GRAPHI_OK;
 }
 

@@ -6,6 +6,10 @@
  * tiles, k-splits) depends on the shapes, the options and the instruction set alone, never on the number of threads,
  * but where no bit of the result follows from it: so that has the same bits for every width.
  *
+ * A loop kernel goes through its phases many times, as many as `steps` says from the data of the call, with a barrier
+ * between steps. A member of a team has the same shares in every step, so that what they read stays in its cache;
+ * nobody else may join.
+ *
  * Kernels never start threads, allocate, block or print. run() returns GRAPHI_OK or a failure recorded with fail().
  * Every kernel has a plain twin (bound with ISA_PLAIN), its oracle. */
 #ifndef KERNELS_KERNEL_H
@@ -43,6 +47,7 @@ struct kernel_call {
     int width; /* runs of neighbours into which the shares of a phase are divided (split_range), each of one thread,
                 * which may have several; 0: one thread. May differ from phase to phase. Never alters results: a
                 * kernel may do a neighbour's share together with one where that is cheaper */
+    int64_t loop; /* of a loop kernel: which of its steps, from 0 */
     int thread; /* the one that runs the share, below the most that calls have: whose scratch it may use (share_slot) */
 };
 
@@ -53,10 +58,13 @@ enum { KERNEL_MAX_PHASES = 4 };
 struct kernel {
     kernel_function run; /* what every call needs comes first (struct bound) */
     void *params;        /* one mem_alloc block, immutable after bind, freed by kernel_fini; NULL: none */
-    int phases;
     int shares[KERNEL_MAX_PHASES]; /* >= 1 each */
-    int pieces; /* runs of neighbours (kernel_call.width) that they may be cut into though one thread has all of them:
-                 * more would cost too much of what doing neighbours together saves; 0: any number */
+    /* Of a loop kernel: at least 1, the same for all who ask in a call. NULL: there is one step. */
+    int64_t (*steps)(const struct kernel_call *call);
+    int32_t most_steps; /* of a loop kernel: at the bound */
+    int16_t phases;
+    int16_t pieces; /* runs of neighbours (kernel_call.width) that they may be cut into though one thread has all of
+                     * them: more would cost too much of what doing neighbours together saves; 0: any number */
     const char *name;              /* static: "gemm", as the trace shows it */
     size_t params_bytes;           /* compared by bytes: no padding that is not zero */
     size_t workspace;              /* bytes */
@@ -72,6 +80,8 @@ struct kernel {
  * untouched. */
 graphi_status kernel_make(struct kernel like, const void *params, size_t bytes, struct kernel *kernel);
 void kernel_fini(struct kernel *kernel); /* frees params; accepts a zeroed kernel */
+
+int64_t kernel_steps(const struct kernel *kernel, const struct kernel_call *call);
 
 /* Runs all shares of all phases in order on this thread (tests, sequential mode). */
 graphi_status kernel_run_serial(const struct kernel *kernel, const struct kernel_call *call);

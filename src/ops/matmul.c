@@ -314,13 +314,15 @@ static void matmul_gradient(struct gradient_call *call)
 {
     if (epilogue_refuses_gradient(call))
         return;
-    if (product_packed(call->op) || product_has_base(call->op)) {
+    if (product_packed(call->op)) {
         graph_broken(call->graph, fail(GRAPHI_UNSUPPORTED, "matmul",
                                        "found a form that passes make, expected gradients to be taken before them"));
         return;
     }
     for (int pair = 0; pair < product_pairs(call->op); pair++)
         pair_gradient(call, pair);
+    if (product_has_base(call->op))
+        call->grad_in[2 * product_pairs(call->op)] = call->grad_out[0];
 }
 
 graphi_value product_append(graphi_graph *graph, const struct product_operands *of, bool trans_a, bool trans_b)

@@ -47,6 +47,7 @@ graphi_status passes_select(graphi_graph *graph, const char *outputs, bool updat
 graphi_status pass_inline(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_order(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_images(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_recurrences(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_norm(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_fold(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_identities(graphi_graph *graph, const struct pass_options *options);

@@ -36,6 +36,8 @@ const struct experiment experiments[] = {
      NULL, NULL},
     {"policies", "strategies 1 to 4 and malleable against the better uniform setting",
      BENCH_NETWORKS " --allow-rounding --interval --seconds --quick", NULL, NULL},
+    {"recurrent", "LSTM and GRU layers beside ONNX Runtime, OpenVINO and PyTorch (deepcpu.txt Table 1)",
+     "M... --cores --isa --seconds --quick", NULL, NULL},
     {"regression", "models of operation times from counters (concurrency-control.txt III-B), measured from 8 cores on",
      REGRESSION, NULL, NULL},
     {"scheduler", "critical path first against the naive queue, FIFO and random order (graphi.txt Table 2)",

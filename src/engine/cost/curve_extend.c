@@ -5,7 +5,7 @@
  *   arithmetic(p) = t(1) there * part of the work that the busiest of min(p, saturation, shares) members has
  *   t(1) there    = t(1) here * estimate there / estimate here
  *   memory(p)     = bytes / min(p * core bandwidth, machine bandwidth), when the caches of the team cannot hold them
- *   barriers(p)   = (phases + 1) * barrier * log2(p), one doubling more when the team is spread over tiles
+ *   barriers(p)   = (phases of all steps + 1) * barrier * log2(p), one doubling more when the team is spread over tiles
  *
  * The estimates are by the rates of one core: arithmetic or memory, whichever limits.
  *
@@ -35,6 +35,7 @@ struct class_model curves_model(const graphi_machine *machine, const struct kern
     struct class_model model = {.t1 = t1,
                                 .bytes = kernel->bytes,
                                 .phases = kernel->phases,
+                                .barriers = (double)kernel->phases * (double)(kernel->steps ? kernel->most_steps : 1),
                                 .shares = 1,
                                 .saturation = saturation(machine, kernel, scalability)};
     for (int p = 0; p < kernel->phases; p++)
@@ -86,7 +87,7 @@ double curves_at(const struct class_model *m, const graphi_machine *machine, int
     if (m->bytes > cache_of_team(machine, width, spread))
         memory = m->bytes / fmin(width * rate.core_gbs, rate.all_gbs);
     double doublings = width > 1 ? log2(width) + spread : 0;
-    double ns = start + fmax(arithmetic, memory) + (m->phases + 1) * rate.barrier_ns * doublings;
+    double ns = start + fmax(arithmetic, memory) + (m->barriers + 1) * rate.barrier_ns * doublings;
     return fmin(fmax(ns, LEAST_NS), MOST_NS);
 }
 

@@ -12,6 +12,7 @@ struct class_model {
     double bytes;
     double saturation; /* width at which gains end; 0: never */
     int shares, phases;
+    double barriers; /* of a whole call: one a phase, of every step of a loop */
     const double *share_ns;  /* time of every share on one core there, phase after phase; NULL: all alike */
     const int *phase_shares; /* as kernel.shares; with share_ns */
 };

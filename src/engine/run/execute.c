@@ -35,7 +35,8 @@ static void check_results(graphi_run *run, int32_t task)
     for (int i = 0; i < bound->outputs; i++) {
         int32_t at = bound->argument + bound->inputs + i;
         const struct array_desc *desc = &c->place[c->arguments.data[at].value].desc;
-        if (finite_array(desc, run->array[at].data, run->array[at].rows))
+        const bool absent = !c->buffers.data[c->place[c->arguments.data[at].value].buffer].bytes;
+        if (absent || finite_array(desc, run->array[at].data, run->array[at].rows))
             continue;
         int lowest = atomic_load_explicit(&run->nonfinite, memory_order_relaxed);
         while (task < lowest && !atomic_compare_exchange_weak(&run->nonfinite, &lowest, task)) {
@@ -111,12 +112,14 @@ static graphi_status run_phases(graphi_run *run, int32_t task, struct team *team
     call.width = width;
     call.thread = member;
     graphi_status status = GRAPHI_OK;
-    for (int phase = 0; phase < kernel->phases; phase++) {
-        if (phase && width > 1)
-            team_barrier(team, member);
-        if (!status)
-            status = run_shares(kernel, &call, phase, member);
-    }
+    const int64_t steps = kernel_steps(kernel, &call);
+    for (call.loop = 0; call.loop < steps; call.loop++)
+        for (int phase = 0; phase < kernel->phases; phase++) {
+            if ((phase || call.loop) && width > 1)
+                team_barrier(team, member);
+            if (!status)
+                status = run_shares(kernel, &call, phase, member);
+        }
     return status;
 }
 
@@ -124,7 +127,7 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
 {
     graphi_run *run = context;
     const struct compiled *c = run->plan->compiled;
-    bool open = team && width == 1;
+    const bool open = team && width == 1 && !c->task[task].kernel.steps; /* nobody joins a loop */
     graphi_status status = open ? run_open(run, task, team) : run_phases(run, task, team, member, width);
     if (status)
         record_failure(run, &c->task[task], status);

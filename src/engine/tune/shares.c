@@ -51,15 +51,19 @@ static graphi_status run_timed(const graphi_run *run, int32_t task, double *shar
     const struct kernel *kernel = &run->plan->compiled->task[task].kernel;
     struct kernel_call call = run_call(run, task);
     int64_t begin = clock_ns(), before = begin;
-    for (int phase = 0; phase < kernel->phases; phase++)
-        for (int share = 0; share < kernel->shares[phase]; share++) {
-            TRY(kernel->run(&call, phase, share));
-            if (share_ns) {
-                int64_t now = clock_ns();
-                *share_ns++ += (double)(now - before);
-                before = clock_ns();
+    const int64_t steps = kernel_steps(kernel, &call);
+    for (call.loop = 0; call.loop < steps; call.loop++) {
+        double *time = share_ns;
+        for (int phase = 0; phase < kernel->phases; phase++)
+            for (int share = 0; share < kernel->shares[phase]; share++) {
+                TRY(kernel->run(&call, phase, share));
+                if (share_ns) {
+                    int64_t now = clock_ns();
+                    *time++ += (double)(now - before);
+                    before = clock_ns();
+                }
             }
-        }
+    }
     if (serial_ns)
         *serial_ns += (double)(clock_ns() - begin);
     return GRAPHI_OK;

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recurrent layers: the loop operation against unrolled graphs bit for bit, its gradients against the unrolled ones and
+ * central differences, sequences of many lengths against each by itself, every width against one thread, the plain
+ * kernels against those of the instruction sets, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FEATURES = 11, STEPS = 5, BATCH = 3 };
+
+/* A network: layers over x, loss = sum of y times fixed numbers and of the last states; gradients of all parameters. */
+struct network {
+    graphi_cell cell;
+    graphi_recurrent_options options;
+    int64_t batch, steps;
+    bool lengths; /* an input tells */
+    bool gradients;
+};
+
+static float number(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (float)((double)(*state >> 40) / (1 << 24) * 2 - 1);
+}
+
+/* Outputs by name, so that all forms of a network can be compared. */
+static graphi_graph *build(const struct network *n)
+{
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    const graphi_recurrent_options *o = &n->options;
+    const int states = (o->layers ? o->layers : 1) * (o->bidirectional ? 2 : 1),
+              wide = (int)o->units * (o->bidirectional ? 2 : 1);
+    const int64_t rows = n->batch * n->steps;
+    graphi_value x, offsets = GRAPHI_NONE, h0[8], c0[8];
+    if (n->lengths) {
+        x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){graphi_symbol(g, "rows", rows), FEATURES});
+        offsets =
+            graphi_sequence_offsets(g, graphi_input(g, "lengths", GRAPHI_I32, 1, (int64_t[]){n->batch}), n->steps);
+    } else {
+        x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){rows, FEATURES});
+    }
+    for (int i = 0; i < states; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "h%d", i);
+        h0[i] = graphi_input(g, name, GRAPHI_F32, 2, (int64_t[]){n->batch, o->units});
+        name[0] = 'c';
+        c0[i] = n->cell == GRAPHI_LSTM ? graphi_input(g, name, GRAPHI_F32, 2, (int64_t[]){n->batch, o->units})
+                                       : GRAPHI_NONE;
+    }
+    graphi_recurrent_result r;
+    graphi_value y = graphi_recurrent(g, n->cell, x, h0, c0, offsets, o, &r);
+    graphi_output(g, "y", y);
+    float weight[512];
+    uint64_t seed = 7;
+    for (int i = 0; i < wide; i++)
+        weight[i] = number(&seed);
+    graphi_value factor = graphi_constant(g, GRAPHI_F32, 2, (int64_t[]){1, wide}, weight);
+    graphi_value loss = graphi_reduce_sum(g, graphi_mul(g, y, factor), NULL, 0, 0);
+    for (int i = 0; i < states; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "last_h%d", i);
+        graphi_output(g, name, r.h[i]);
+        loss = graphi_add(g, loss, graphi_reduce_sum(g, graphi_mul(g, r.h[i], r.h[i]), NULL, 0, 0));
+        if (n->cell != GRAPHI_LSTM)
+            continue;
+        snprintf(name, sizeof name, "last_c%d", i);
+        graphi_output(g, name, r.c[i]);
+        loss = graphi_add(g, loss, graphi_reduce_sum(g, graphi_mul(g, r.c[i], r.c[i]), NULL, 0, 0));
+    }
+    graphi_output(g, "loss", loss);
+    graphi_port port;
+    for (int i = 0; n->gradients && graphi_graph_at(g, GRAPHI_PORT_PARAMETER, i, &port); i++) {
+        graphi_value wrt = graphi_find(g, port.name), gradient;
+        char name[80];
+        graphi_gradients(g, loss, 1, &wrt, &gradient);
+        snprintf(name, sizeof name, "d %s", port.name);
+        graphi_output(g, name, gradient);
+    }
+    for (int i = 0; n->gradients && i < states; i++) {
+        char name[16];
+        graphi_value gradient;
+        graphi_gradients(g, loss, 1, &h0[i], &gradient);
+        snprintf(name, sizeof name, "d h%d", i);
+        graphi_output(g, name, gradient);
+        if (n->cell != GRAPHI_LSTM)
+            continue;
+        graphi_gradients(g, loss, 1, &c0[i], &gradient);
+        snprintf(name, sizeof name, "d c%d", i);
+        graphi_output(g, name, gradient);
+    }
+    check_ok(graphi_graph_status(g));
+    return g;
+}
+
+/* A network under way. */
+struct session {
+    graphi_graph *graph;
+    graphi_plan *plan;
+    graphi_state *state;
+    graphi_run *run;
+};
+
+static struct session open_session(const struct network *n, int width, const char *isa)
+{
+    struct session s = {.graph = build(n)};
+    graphi_plan_options options = {.isa = isa, .setting = {.executors = 1, .width = width}};
+    check_ok(graphi_plan_create(s.graph, machine, &options, &s.plan));
+    check_ok(graphi_state_create(s.graph, 5, &s.state));
+    check_ok(graphi_run_create(s.plan, s.state, &s.run));
+    return s;
+}
+
+static void close_session(struct session *s)
+{
+    graphi_run_destroy(s->run);
+    graphi_state_destroy(s->state);
+    graphi_plan_destroy(s->plan);
+    graphi_graph_destroy(s->graph);
+}
+
+struct results {
+    int count;
+    char name[64][64];
+    int64_t size[64];
+    float *data[64];
+};
+
+static void free_results(struct results *r)
+{
+    for (int i = 0; i < r->count; i++)
+        free(r->data[i]);
+}
+
+static const float *result(const struct results *r, const char *name)
+{
+    for (int i = 0; i < r->count; i++)
+        if (strcmp(r->name[i], name) == 0)
+            return r->data[i];
+    fail_msg("no output '%s'", name);
+    return NULL;
+}
+
+/* Numbers of an input by its name, the same in every form of a network. */
+static void fill_input(const char *name, float *data, int64_t count)
+{
+    uint64_t seed = 1;
+    for (const char *c = name; *c; c++)
+        seed = seed * 31 + (unsigned char)*c;
+    for (int64_t i = 0; i < count; i++)
+        data[i] = number(&seed);
+}
+
+static void execute(struct session *s, const int32_t *lengths, int64_t batch)
+{
+    int64_t rows = 0;
+    for (int64_t i = 0; lengths && i < batch; i++)
+        rows += lengths[i];
+    if (lengths) {
+        check_ok(graphi_run_set_symbol(s->run, "rows", rows));
+        check_ok(graphi_run_set(s->run, "lengths", GRAPHI_I32, lengths, (size_t)batch * sizeof *lengths));
+    }
+    graphi_port port;
+    for (int i = 0; graphi_graph_at(s->graph, GRAPHI_PORT_INPUT, i, &port); i++) {
+        if (port.dtype != GRAPHI_F32)
+            continue;
+        int64_t count = (int64_t)(port.bytes / sizeof(float));
+        float *data = malloc(port.bytes);
+        fill_input(port.name, data, count);
+        if (lengths && strcmp(port.name, "x") == 0)
+            count = rows * FEATURES;
+        check_ok(graphi_run_set(s->run, port.name, GRAPHI_F32, data, (size_t)count * sizeof(float)));
+        free(data);
+    }
+    check_ok(graphi_run_execute(s->run));
+}
+
+static struct results collect(const struct session *s, int64_t rows_of_y)
+{
+    struct results r = {0};
+    graphi_port port;
+    for (int i = 0; graphi_graph_at(s->graph, GRAPHI_PORT_OUTPUT, i, &port); i++, r.count++) {
+        snprintf(r.name[i], sizeof r.name[i], "%s", port.name);
+        r.size[i] = (int64_t)(port.bytes / sizeof(float));
+        if (strcmp(port.name, "y") == 0 && rows_of_y >= 0)
+            r.size[i] = rows_of_y * port.dims[1];
+        r.data[i] = malloc((size_t)r.size[i] * sizeof(float) + 1);
+        check_ok(graphi_run_get(s->run, port.name, GRAPHI_F32, r.data[i], (size_t)r.size[i] * sizeof(float)));
+    }
+    return r;
+}
+
+static struct results run_network(const struct network *n, int width, const char *isa, const int32_t *lengths)
+{
+    struct session s = open_session(n, width, isa);
+    int64_t rows = lengths ? 0 : -1;
+    for (int64_t i = 0; lengths && i < n->batch; i++)
+        rows += lengths[i];
+    execute(&s, lengths, n->batch);
+    struct results r = collect(&s, rows);
+    close_session(&s);
+    return r;
+}
+
+static void same_bits(const struct results *a, const struct results *b, const char *what)
+{
+    assert_int_equal(a->count, b->count);
+    for (int i = 0; i < a->count; i++)
+        if (memcmp(a->data[i], b->data[i], (size_t)a->size[i] * sizeof(float)))
+            for (int64_t k = 0; k < a->size[i]; k++)
+                if (memcmp(&a->data[i][k], &b->data[i][k], sizeof(float)))
+                    fail_msg("%s: %s[%lld] is %.9g, not %.9g", what, a->name[i], (long long)k, a->data[i][k],
+                             b->data[i][k]);
+}
+
+/* Relative to the largest number of each output. */
+static void close_numbers(const struct results *a, const struct results *b, double bound, const char *what)
+{
+    assert_int_equal(a->count, b->count);
+    for (int i = 0; i < a->count; i++) {
+        double largest = 1e-6, worst = 0;
+        for (int64_t k = 0; k < a->size[i]; k++) {
+            largest = fmax(largest, fabs((double)b->data[i][k]));
+            worst = fmax(worst, fabs((double)a->data[i][k] - (double)b->data[i][k]));
+        }
+        if (!(worst <= bound * largest))
+            fail_msg("%s: %s is off by %g of %g", what, a->name[i], worst, largest);
+    }
+}
+
+/* Cells, forms and directions that every test goes through. */
+static const struct form {
+    const char *name;
+    graphi_cell cell;
+    graphi_recurrent_options options;
+} forms[] = {
+    {"lstm", GRAPHI_LSTM, {.units = 20}},
+    {"lstm of many units", GRAPHI_LSTM, {.units = 140}},
+    {"lstm in both directions", GRAPHI_LSTM, {.units = 16, .bidirectional = true}},
+    {"two layers of lstm", GRAPHI_LSTM, {.units = 33, .layers = 2, .bidirectional = true}},
+    {"gru", GRAPHI_GRU, {.units = 19}},
+    {"gru of many units", GRAPHI_GRU, {.units = 144, .bidirectional = true}},
+    {"gru, reset before", GRAPHI_GRU, {.units = 20, .reset_before = true}},
+    {"gru, reset before, both", GRAPHI_GRU, {.units = 130, .reset_before = true, .bidirectional = true}},
+    {"rnn", GRAPHI_RNN, {.units = 70}},
+    {"rnn with relu", GRAPHI_RNN, {.units = 5, .relu = true, .layers = 2}},
+};
+enum { FORMS = sizeof forms / sizeof *forms };
+
+static struct network network_of(const struct form *form, int64_t batch, int64_t steps, bool lengths, bool gradients)
+{
+    struct network n = {form->cell, form->options, batch, steps, lengths, gradients};
+    n.options.batch = batch;
+    n.options.steps = steps;
+    return n;
+}
+
+static const int64_t batches[] = {1, 3, 8};
+
+/* Sums in another order, a contracted product, a gate in another place: the forms would round otherwise. */
+static void lowerings_have_the_same_bits(void **state)
+{
+    for (int f = 0; f < FORMS; f++)
+        for (int b = 0; b < 3; b++) {
+            struct network n = network_of(&forms[f], batches[b], STEPS, false, false);
+            struct results loop = run_network(&n, 1, NULL, NULL);
+            for (n.options.lowering = GRAPHI_LOWERING_ACROSS; n.options.lowering < GRAPHI_LOWERINGS;
+                 n.options.lowering++) {
+                char what[96];
+                snprintf(what, sizeof what, "%s, batch %d, %s", forms[f].name, (int)batches[b],
+                         graphi_lowering_name(n.options.lowering));
+                struct results unrolled = run_network(&n, 1, NULL, NULL);
+                same_bits(&loop, &unrolled, what);
+                free_results(&unrolled);
+            }
+            free_results(&loop);
+        }
+}
+
+/* A gradient that is missing, belongs to another gate, or is added up wrongly. */
+static void gradients_are_those_of_the_unrolled_network(void **state)
+{
+    for (int f = 0; f < FORMS; f++)
+        for (int b = 0; b < 3; b++) {
+            struct network n = network_of(&forms[f], batches[b], STEPS, false, true);
+            struct results loop = run_network(&n, 1, NULL, NULL);
+            n.options.lowering = GRAPHI_LOWERING_ACROSS;
+            struct results unrolled = run_network(&n, 1, NULL, NULL);
+            close_numbers(&loop, &unrolled, 2e-5, forms[f].name);
+            free_results(&loop);
+            free_results(&unrolled);
+        }
+}
+
+/* A member that reads what another has not written yet, or shares that are not the same in every step. */
+static void widths_have_the_same_bits(void **state)
+{
+    graphi_machine *own = machine;
+    machine = six_cores();
+    for (int f = 0; f < FORMS; f++) {
+        struct network n = network_of(&forms[f], 3, 7, false, true);
+        struct results one = run_network(&n, 1, NULL, NULL);
+        for (int width = 2; width <= 6; width += 2) {
+            struct results more = run_network(&n, width, NULL, NULL);
+            same_bits(&more, &one, forms[f].name);
+            free_results(&more);
+        }
+        free_results(&one);
+    }
+    graphi_machine_destroy(machine);
+    machine = own;
+}
+
+static void plain_kernels_agree(void **state)
+{
+    for (int f = 0; f < FORMS; f++) {
+        struct network n = network_of(&forms[f], 8, STEPS, false, true);
+        struct results own = run_network(&n, 1, NULL, NULL), plain = run_network(&n, 1, "plain", NULL);
+        close_numbers(&own, &plain, 5e-5, forms[f].name);
+        free_results(&own);
+        free_results(&plain);
+    }
+}
+
+/* Rows of one sequence by itself: y and last states of sequence `at`, alone in a batch, with its rows and states. */
+static void check_alone(const struct form *form, const int32_t *lengths, int64_t batch, int64_t at,
+                        const struct results *together)
+{
+    struct network n = network_of(form, 1, lengths[at], false, false);
+    struct session s = open_session(&n, 1, NULL);
+    const int64_t units = form->options.units, wide = units * (form->options.bidirectional ? 2 : 1);
+    float x[STEPS * FEATURES], all[STEPS * 8 * FEATURES], h[8 * 144];
+    fill_input("x", all, STEPS * batch * FEATURES);
+    for (int64_t t = 0, offset = 0; t < lengths[at]; t++) {
+        memcpy(x + t * FEATURES, all + (offset + at) * FEATURES, sizeof(float) * FEATURES);
+        for (int64_t i = 0; i < batch; i++)
+            offset += lengths[i] > t;
+    }
+    check_ok(graphi_run_set(s.run, "x", GRAPHI_F32, x, sizeof(float) * FEATURES * (size_t)lengths[at]));
+    graphi_port port;
+    for (int i = 0; graphi_graph_at(s.graph, GRAPHI_PORT_INPUT, i, &port); i++)
+        if (strcmp(port.name, "x")) {
+            fill_input(port.name, h, batch * units);
+            check_ok(graphi_run_set(s.run, port.name, GRAPHI_F32, h + at * units, sizeof(float) * (size_t)units));
+        }
+    check_ok(graphi_run_execute(s.run));
+    struct results alone = collect(&s, -1);
+    for (int64_t t = 0, offset = 0; t < lengths[at]; t++) {
+        if (memcmp(result(&alone, "y") + t * wide, result(together, "y") + (offset + at) * wide,
+                   sizeof(float) * (size_t)wide))
+            fail_msg("%s: step %d of sequence %d is another than alone", form->name, (int)t, (int)at);
+        for (int64_t i = 0; i < batch; i++)
+            offset += lengths[i] > t;
+    }
+    for (int i = 0; i < alone.count; i++)
+        if (strncmp(alone.name[i], "last_", 5) == 0 &&
+            memcmp(alone.data[i], result(together, alone.name[i]) + at * units, sizeof(float) * (size_t)units))
+            fail_msg("%s: %s of sequence %d is another than alone", form->name, alone.name[i], (int)at);
+    free_results(&alone);
+    close_session(&s);
+}
+
+/* Sequences of many lengths, none of them of no steps: each as if it were alone. */
+static void lengths_are_as_each_by_itself(void **state)
+{
+    static const int32_t lengths[] = {5, 5, 3, 2, 1};
+    for (int f = 0; f < FORMS; f++) {
+        struct network n = network_of(&forms[f], 5, STEPS, true, false);
+        struct results together = run_network(&n, 2, NULL, lengths);
+        for (int64_t i = 0; i < 5; i++)
+            check_alone(&forms[f], lengths, 5, i, &together);
+        free_results(&together);
+    }
+}
+
+/* Last states of a sequence of no steps are zeros, initial ones are not passed through (as ONNX Runtime 1.32.0). */
+static void a_sequence_of_no_steps_has_zeros(void **state)
+{
+    static const int32_t lengths[] = {4, 0, 0};
+    for (int f = 0; f < FORMS; f++) {
+        struct network n = network_of(&forms[f], 3, STEPS, true, false);
+        struct results r = run_network(&n, 1, NULL, lengths);
+        for (int i = 0; i < r.count; i++)
+            for (int64_t k = n.options.units; strncmp(r.name[i], "last_", 5) == 0 && k < r.size[i]; k++)
+                assert_true(r.data[i][k] == 0);
+        free_results(&r);
+    }
+}
+
+/* Central differences of the loss over some elements of every parameter and state, lengths differ. */
+static double loss_of(struct session *s, const int32_t *lengths, int64_t batch, const char *input, int64_t at,
+                      float step)
+{
+    int64_t rows = 0;
+    for (int64_t i = 0; i < batch; i++)
+        rows += lengths[i];
+    execute(s, lengths, batch);
+    if (input) {
+        float data[8 * 144];
+        fill_input(input, data, batch * 144);
+        data[at] += step;
+        graphi_port port;
+        for (int i = 0; graphi_graph_at(s->graph, GRAPHI_PORT_INPUT, i, &port); i++)
+            if (strcmp(port.name, input) == 0)
+                check_ok(graphi_run_set(s->run, input, GRAPHI_F32, data, port.bytes));
+        check_ok(graphi_run_execute(s->run));
+    }
+    float loss;
+    check_ok(graphi_run_get(s->run, "loss", GRAPHI_F32, &loss, sizeof loss));
+    return loss;
+}
+
+static void check_slope(const char *form, const char *name, int64_t at, double slope, double gradient)
+{
+    if (fabs(slope - gradient) > 0.02 * fmax(1, fmax(fabs(slope), fabs(gradient))))
+        fail_msg("%s: d loss / d %s[%d] is %g, by differences %g", form, name, (int)at, gradient, slope);
+}
+
+static void check_parameter(struct session *s, const char *form, const graphi_port *port, const int32_t *lengths,
+                            int64_t batch, const struct results *r)
+{
+    const float h = 1e-2f;
+    char name[80];
+    snprintf(name, sizeof name, "d %s", port->name);
+    float *data = malloc(port->bytes), kept;
+    const int64_t count = (int64_t)(port->bytes / sizeof(float));
+    check_ok(graphi_state_get(s->state, port->name, data, port->bytes));
+    for (int64_t at = 0; at < count; at += count / 5 + 1) {
+        double loss[2];
+        kept = data[at];
+        for (int side = 0; side < 2; side++) {
+            data[at] = kept + (side ? h : -h);
+            check_ok(graphi_state_set(s->state, port->name, data, port->bytes));
+            loss[side] = loss_of(s, lengths, batch, NULL, 0, 0);
+        }
+        data[at] = kept;
+        check_slope(form, port->name, at, (loss[1] - loss[0]) / (2 * (double)h), result(r, name)[at]);
+    }
+    check_ok(graphi_state_set(s->state, port->name, data, port->bytes));
+    free(data);
+}
+
+static void gradients_are_those_of_differences(void **state)
+{
+    static const int32_t lengths[] = {5, 3, 3, 1};
+    for (int f = 0; f < FORMS; f++) {
+        if (forms[f].options.units > 40 || forms[f].options.relu)
+            continue;
+        struct network n = network_of(&forms[f], 4, STEPS, true, true);
+        struct session s = open_session(&n, 1, NULL);
+        execute(&s, lengths, 4);
+        struct results r = collect(&s, 12);
+        graphi_port port;
+        for (int i = 0; graphi_graph_at(s.graph, GRAPHI_PORT_PARAMETER, i, &port); i++)
+            check_parameter(&s, forms[f].name, &port, lengths, 4, &r);
+        for (int i = 0; graphi_graph_at(s.graph, GRAPHI_PORT_INPUT, i, &port); i++) {
+            char name[80];
+            snprintf(name, sizeof name, "d %s", port.name);
+            if (port.name[0] != 'h' && port.name[0] != 'c')
+                continue;
+            for (int64_t at = 0; at < 4 * n.options.units; at += n.options.units + 3)
+                check_slope(
+                    forms[f].name, port.name, at,
+                    (loss_of(&s, lengths, 4, port.name, at, 1e-2f) - loss_of(&s, lengths, 4, port.name, at, -1e-2f)) /
+                        2e-2,
+                    result(&r, name)[at]);
+        }
+        free_results(&r);
+        close_session(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lowerings_have_the_same_bits),
+        cmocka_unit_test(gradients_are_those_of_the_unrolled_network),
+        cmocka_unit_test(widths_have_the_same_bits),
+        cmocka_unit_test(plain_kernels_agree),
+        cmocka_unit_test(lengths_are_as_each_by_itself),
+        cmocka_unit_test(a_sequence_of_no_steps_has_zeros),
+        cmocka_unit_test(gradients_are_those_of_differences),
+    };
+    return cmocka_run_group_tests(tests, open_machine, close_machines);
+}
