@@ -3,7 +3,8 @@
 # What `make test` has no time for. Each part can be run alone, prints what it is doing, ends within its limit (minutes, below; all
 # together about an hour on two idle cores), and has a line in the closing table. Nothing is skipped in silence: a part that lacks a
 # tool fails and names it (tools/setup.sh long installs all of them).
-# usage: tools/test_long.sh [PART...]      environment: JOBS, FUZZ_SECONDS a target, RANDOM_SECONDS, FUZZ_SEED, LIMIT_SCALE for a busy machine
+# usage: tools/test_long.sh [PART...]      environment: JOBS, FUZZ_SECONDS a target, RANDOM_SECONDS, FUZZ_SEED, LIMIT_SCALE for a busy machine,
+#   DATA: a folder of models, audio and stored outputs (tests/streams.py)
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,9 +26,10 @@ declare -A about=(
     [browser]="the timeline in chromium"
     [traffic]="memory traffic of a fused node, counted by an emulated cache"
     [cli]="the command's kill and resume tests at many random moments"
+    [onnx]="ONNX's own tests; with DATA, streaming models against stored outputs"
     [sweep]="the profiler's choice against the exhaustive sweep")
-declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=9 [cpus]=30 [arm]=20 [browser]=4 [traffic]=4 [cli]=8 [sweep]=15)
-all=(asan tsan faults fuzz random cpus arm browser traffic cli sweep)
+declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=9 [cpus]=30 [arm]=20 [browser]=4 [traffic]=4 [cli]=8 [onnx]=10 [sweep]=15)
+all=(asan tsan faults fuzz random cpus arm browser traffic cli onnx sweep)
 
 # Tests that start threads or execute plans: a race elsewhere is impossible. ThreadSanitizer makes everything ten times slower, so whole
 # networks and graphs of 100,000 operations are left out; test_resident counts pages, of which ThreadSanitizer has its own.
@@ -126,6 +128,7 @@ for goal in json.load(open(sys.argv[1]))["goals"]:
     done
     return 1
 }
+part_onnx() { build release graphi_cli && python3 tests/conformance.py --build build/release ${DATA:+--data "$DATA"}; }
 part_sweep() {
     build release graphi_cli bench_sweep && swept small lstm phased-lstm pathnet googlenet && swept medium lstm pathnet
 }

@@ -142,6 +142,13 @@ const void *element_load(enum domain domain, graphi_element type, const void *fr
     return room;
 }
 
+/* Floats round and stay within the type, as ONNX's reference has it for types of fewer than 8 bits. */
+static uint8_t round_to_bits(double number, int bits, bool has_sign)
+{
+    const double most = has_sign ? (1 << (bits - 1)) - 1 : (1 << bits) - 1, least = has_sign ? -(1 << (bits - 1)) : 0;
+    return isnan(number) ? 0 : (uint8_t)(int)rint(fmin(fmax(number, least), most));
+}
+
 static uint8_t to_bits(int64_t number, int bits, bool has_sign)
 {
     const int64_t low = number & ((1 << bits) - 1);
@@ -150,6 +157,11 @@ static uint8_t to_bits(int64_t number, int bits, bool has_sign)
 
 /* Integers wrap; of floats the part before the point is taken. */
 #define WRAP(TYPE, x) ((TYPE)INTO_I64(x))
+#define BITS(x, bits, has_sign)                                                                                        \
+    _Generic((x), float                                                                                                \
+             : round_to_bits((double)(x), bits, has_sign), double                                                      \
+             : round_to_bits((double)(x), bits, has_sign), default                                                     \
+             : to_bits((int64_t)(x), bits, has_sign))
 #define STORE_ROWS(DOMAIN)                                                                                             \
     ROW(T_F32, float, (float)x)                                                                                        \
     ROW(T_F64, double, (double)x)                                                                                      \
@@ -164,10 +176,10 @@ static uint8_t to_bits(int64_t number, int bits, bool has_sign)
     ROW(T_BOOL, uint8_t, x != 0)                                                                                       \
     ROW(T_F16, uint16_t, half_from_double((double)x))                                                                  \
     ROW(T_BF16, uint16_t, bfloat_from_float((float)x))                                                                 \
-    ROW(GRAPHI_ELEMENT_UINT4, uint8_t, to_bits(INTO_I64(x), 4, false))                                                 \
-    ROW(GRAPHI_ELEMENT_UINT2, uint8_t, to_bits(INTO_I64(x), 2, false))                                                 \
-    ROW(GRAPHI_ELEMENT_INT4, uint8_t, to_bits(INTO_I64(x), 4, true))                                                   \
-    ROW(GRAPHI_ELEMENT_INT2, uint8_t, to_bits(INTO_I64(x), 2, true))
+    ROW(GRAPHI_ELEMENT_UINT4, uint8_t, BITS(x, 4, false))                                                              \
+    ROW(GRAPHI_ELEMENT_UINT2, uint8_t, BITS(x, 2, false))                                                              \
+    ROW(GRAPHI_ELEMENT_INT4, uint8_t, BITS(x, 4, true))                                                                \
+    ROW(GRAPHI_ELEMENT_INT2, uint8_t, BITS(x, 2, true))
 
 #define STORER(DOMAIN, DTYPE)                                                                                          \
     static void store_##DOMAIN(graphi_element type, const DTYPE *from, int64_t n, void *to)                            \

@@ -23,6 +23,8 @@
     X(softmax)                                                                                                         \
     X(quantize)                                                                                                        \
     X(recurrent)                                                                                                       \
+    X(loss)                                                                                                            \
+    X(resize)                                                                                                          \
     X(sequence)
 
 #define X(family) extern const struct host_op host_ops_##family[];
