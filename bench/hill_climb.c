@@ -212,7 +212,7 @@ static graphi_status measured(struct bench *bench, const char *network, const ch
         return status;
     graphi_profile_options how = {.seconds = bench->options.seconds > 0 ? bench->options.seconds : 20,
                                   .exhaustive = true,
-                                  .stop = job_stopped};
+                                  .stop = report_stop};
     status = graphi_plan_profile(n.plan, n.state, &how, &profiled);
     if (status)
         status = bench_failure(status);

@@ -9,6 +9,7 @@
 #include "rows/kernels.h"
 #include "rows/pytorch.h"
 #include "rows/shapes.h"
+#include "tool/local_machine.h"
 
 #include <string.h>
 

@@ -105,7 +105,7 @@ static graphi_status confirm(struct bench *bench, const struct network *n, int p
                                      .setting = &setting,
                                      .interval = bench->options.interval ? bench->options.interval : 1,
                                      .curves = known,
-                                     .stop = job_stopped};
+                                     .stop = report_stop};
     report_progress(bench->options.quiet, "%s: confirming %s", n->name, graphi_policy_name(free_width[policy]));
     graphi_status status = graphi_plan_tune(n->plan, n->state, &how, out);
     return status ? bench_failure(status) : GRAPHI_OK;
@@ -322,7 +322,7 @@ static graphi_status profile_once(const struct bench *bench, const struct networ
 {
     graphi_plan *profiled = NULL;
     const graphi_profile_options how = {.interval = bench->options.interval ? bench->options.interval : 1,
-                                        .stop = job_stopped};
+                                        .stop = report_stop};
     const double begin = report_seconds();
     report_progress(bench->options.quiet, "%s: profiling once", n->name);
     const graphi_status status = graphi_plan_profile(n->plan, n->state, &how, &profiled);

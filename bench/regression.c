@@ -145,7 +145,7 @@ static graphi_status record(struct regression *r, const char *network, int64_t b
                                   .exhaustive = true,
                                   .machine = r->machine,
                                   .curves = r->curves,
-                                  .stop = job_stopped};
+                                  .stop = report_stop};
     if (!status)
         status = graphi_plan_profile(n.plan, n.state, &how, &profiled);
     if (status) {

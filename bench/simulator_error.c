@@ -215,7 +215,7 @@ static graphi_status pass(struct bench *bench, struct network *n, struct series 
 {
     graphi_plan *truth = NULL;
     graphi_profile_options how = {
-        .seconds = seconds, .interval = 1, .stop = job_stopped, .between = run_all, .context = s};
+        .seconds = seconds, .interval = 1, .stop = report_stop, .between = run_all, .context = s};
     s->begin = s->rounds;
     graphi_status status = graphi_machine_measure(bench->machine, 0.1);
     if (!status)
@@ -233,7 +233,7 @@ static graphi_status pass(struct bench *bench, struct network *n, struct series 
 static graphi_status prepare(struct bench *bench, struct network *n, struct series *s, double seconds)
 {
     graphi_plan *known = NULL;
-    graphi_profile_options how = {.seconds = seconds, .interval = 1, .stop = job_stopped};
+    graphi_profile_options how = {.seconds = seconds, .interval = 1, .stop = report_stop};
     report_progress(bench->options.quiet, "%s: measuring operations", n->name);
     graphi_status status = graphi_plan_profile(n->plan, n->state, &how, &known);
     if (status)

@@ -43,18 +43,6 @@ KNOWS = {
 # Folders inside a layer: each may include and call those before it, and itself.
 ROOMS = {"engine": ["cost", "compile", "choose", "run", "tune", "show"]}
 EXTRA = {"models": {"base/status.h", "base/float_mode.h"}, "tool": {"base/temporary.h", "base/utf8.h"}, "cli": {"base/temporary.h"}}
-
-# Circles that are still there, to be removed. A line of a circle that is gone or smaller fails, as does one that has grown:
-# take it out, or write down what is left.
-KNOWN_CIRCLES = {
-    "calls": [
-        "tool/chart tool/learning",
-        "tool/described tool/job tool/plan",
-    ],
-    "includes": [
-        "tool/curves tool/described tool/job tool/plan tool/profile_words",
-    ],
-}
 # Folders beside src/: benchmarks use the public API and what they share with the command, examples what is installed.
 OUTSIDE = {"bench": re.compile(r"^(graphi/|tool/|peers/|frameworks/|rows/|lib/)"),
            "examples": re.compile(r"^graphi/")}
@@ -155,11 +143,8 @@ def check_circles(root, build):
     relations = {"calls": circles.calls(list(circles.objects_of(build, root))), "includes": circles.includes(root)}
     for relation, edges in relations.items():
         inside = {file: {to for to in edges[file] if to.split("/")[0] == file.split("/")[0]} for file in edges}
-        found, expected = set(circles.circles(inside)), {frozenset(line.split()) for line in KNOWN_CIRCLES[relation]}
-        for circle in sorted(map(sorted, found - expected)):
+        for circle in sorted(map(sorted, circles.circles(inside))):
             problems.append(f"src/: found that {', '.join(circle)} need each other by {relation}, expected no circle")
-        for circle in sorted(map(sorted, expected - found)):
-            problems.append(f"KNOWN_CIRCLES: found no circle of just {', '.join(circle)} by {relation}, expected a line less or shorter")
     return problems
 
 
@@ -564,7 +549,6 @@ FAULTS = [
     ("circles", including, "base/arena, base/index need"),
     ("rooms", lambda root: (root / "src/engine/planted.c").write_text(""), "src/engine/planted.c: found outside"),
     ("page of layers", replace("docs/architecture.md", "| `engine/tune/` |", "| `engine/tried/` |"), "the rooms"),
-    *([("circles", calling("base/planted.c"), "expected a line less")] if any(KNOWN_CIRCLES.values()) else []),
     ("exports", append("include/graphi/run.h", "GRAPHI_API int graphi_planted(int a,\n  int b);\n"), "no graphi_planted"),
     ("exports", remove_export, "graphi_version"),
     ("exports", append("include/graphi/curves.h", "".join(f"GRAPHI_API int graphi_curves_{i}(void);\n" for i in range(12))), "curves.h: found 17"),

@@ -4,6 +4,7 @@
 #include "rates.h"
 #include "tool/described.h"
 #include "tool/help.h"
+#include "tool/local_machine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -198,7 +199,7 @@ graphi_status network_tune(struct bench *bench, struct network *network, double 
     graphi_run *run;
     graphi_plan *better;
     graphi_plan_info info;
-    graphi_tune_options how = {.seconds = seconds, .policies = bench->policies, .progress = tell, .stop = job_stopped,
+    graphi_tune_options how = {.seconds = seconds, .policies = bench->policies, .progress = tell, .stop = report_stop,
                                   .context = bench};
     graphi_plan_get_info(network->plan, &info);
     if (!job_setting_open(&bench->options))

@@ -4,6 +4,8 @@
  * alternation, and writes timeline.html. Gains are told against the sequential engine, which has as many cores. */
 #include "cli/commands.h"
 #include "cli/training.h"
+#include "tool/local_machine.h"
+#include "tool/plan_notes.h"
 #include "tool/report.h"
 
 #include <stdlib.h>

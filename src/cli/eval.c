@@ -5,6 +5,7 @@
 #include "cli/evaluate.h"
 #include "cli/form.h"
 #include "cli/gan_steps.h"
+#include "tool/plan_notes.h"
 #include "tool/report.h"
 
 #include <string.h>

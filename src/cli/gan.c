@@ -13,6 +13,7 @@
 #include "cli/training.h"
 #include "tool/output.h"
 #include "tool/plan.h"
+#include "tool/plan_notes.h"
 #include "tool/report.h"
 
 enum { Z = 100, DISCRIMINATOR = 0, GENERATOR = 1 };

@@ -2,6 +2,7 @@
 /* graphi info: the machine as the scheduler sees it. */
 #include "cli/commands.h"
 #include "tool/job.h"
+#include "tool/local_machine.h"
 #include "tool/report.h"
 
 int command_info(const struct options *options)

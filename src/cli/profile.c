@@ -8,6 +8,7 @@
 #include "cli/onnx.h"
 #include "tool/job.h"
 #include "tool/plan.h"
+#include "tool/plan_notes.h"
 #include "tool/report.h"
 
 /* Executes `repeat` times, after a first one that is not counted, and adds a row, also of a part of them: INTERRUPTED.

@@ -11,6 +11,7 @@
 
 #include "cli/checkpoint.h"
 #include "cli/data_path.h"
+#include "tool/local_machine.h"
 #include "tool/option_value.h"
 #include "tool/report.h"
 

@@ -4,6 +4,7 @@
 #include "cli/form.h"
 #include "tool/curves.h"
 #include "tool/plan.h"
+#include "tool/plan_notes.h"
 #include "tool/report.h"
 
 /* Where the durations come from: nobody should take scaled figures for those of the machine. */

@@ -4,6 +4,7 @@
 #include "cli/gan.h"
 #include "cli/gan_steps.h"
 #include "cli/training.h"
+#include "tool/plan_notes.h"
 
 /* Seconds spent on choosing a setting before training when no stored plan fits. */
 static const double tune_seconds = 5;

@@ -20,40 +20,6 @@ static const struct {
     const char *fill, *text;
 } marks[MARKS] = {{"#2f6f9f", "Graphi"}, {"#b9a5d6", "simulated"}, {"#b5b5b5", "peer"}};
 
-/* Bytes of a character that JSON may hold and XML may not: U+FFFE or U+FFFF. */
-static size_t no_character(const char *text)
-{
-    return strncmp(text, "\xef\xbf\xbe", 3) == 0 || strncmp(text, "\xef\xbf\xbf", 3) == 0 ? 3 : 0;
-}
-
-void result_escape(FILE *file, const char *text, size_t most)
-{
-    size_t length = strnlen(text, most);
-    while (text[length] && length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80)
-        length--; /* not within a character of UTF-8 */
-    for (size_t i = 0; i < length; i++) {
-        const size_t none = no_character(text + i);
-        if (none) {
-            fputc('?', file);
-            i += none - 1;
-            continue;
-        }
-        switch (text[i]) {
-        case '<':
-            fputs("&lt;", file);
-            break;
-        case '>':
-            fputs("&gt;", file);
-            break;
-        case '&':
-            fputs("&amp;", file);
-            break;
-        default:
-            fputc((unsigned char)text[i] < ' ' ? ' ' : text[i], file);
-        }
-    }
-}
-
 static const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));

@@ -3,7 +3,7 @@
  * this computer has stored: without --tune, --plan and --curves its times are estimates that every computer with these
  * instructions makes alike. */
 #include "tool/described.h"
-#include "tool/plan.h"
+#include "tool/local_machine.h"
 #include "tool/report.h"
 
 #include <dirent.h>
@@ -94,7 +94,7 @@ graphi_status job_profile_there(const struct options *options, const graphi_plan
     graphi_plan_options same = *forms;
     const graphi_profile_options how = {.seconds = options->tune, .interval = options->interval,
                                         .exhaustive = !options->interval, .machine = machine, .curves = curves,
-                                        .stop = job_stopped, .context = (void *)options};
+                                        .stop = report_stop, .context = (void *)options};
     graphi_plan_get_info(there, &about);
     same.setting = (graphi_setting){0};
     same.isa = about.isa; /* the same kernels */

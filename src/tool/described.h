@@ -3,7 +3,7 @@
 #ifndef TOOL_DESCRIBED_H
 #define TOOL_DESCRIBED_H
 
-#include "tool/job.h"
+#include "tool/options.h"
 
 /* The machine that a file describes, or that comes with Graphi under this name, its first --cores cores; and the one
  * at hand beside it, of which --cores does not speak. */

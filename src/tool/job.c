@@ -3,16 +3,12 @@
 #include "tool/job.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "tool/described.h"
-#include "tool/measuring.h"
-#include "tool/no_effect.h"
-#include "tool/plan.h"
-#include "tool/profile_words.h"
+#include "tool/local_machine.h"
 #include "tool/report.h"
 #include "tool/resident.h"
 
@@ -25,60 +21,6 @@ graphi_status job_network(const char *where, const char *name, const char *other
         snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", graphi_model_at(i));
     }
     return report_usage(where, name, "a network: %s%s", list, others);
-}
-
-/* Of GRAPHI_NUM_THREADS; 0: it is not set, or --cores says how many. */
-static graphi_status variable_cores(const struct options *options, int *cores)
-{
-    const char *variable = getenv("GRAPHI_NUM_THREADS");
-    char *end;
-    *cores = 0;
-    if (options->cores || !variable || !*variable)
-        return GRAPHI_OK;
-    const long value = strtol(variable, &end, 10);
-    if (*end || value < 1 || value > 65536)
-        return report_usage("GRAPHI_NUM_THREADS", variable, "a whole number from 1 to 65536");
-    *cores = (int)value;
-    return GRAPHI_OK;
-}
-
-graphi_status job_capture(const struct options *options, graphi_machine **out)
-{
-    int variable;
-    graphi_status status = variable_cores(options, &variable);
-    if (status != GRAPHI_OK)
-        return status;
-    status = graphi_machine_create(variable ? variable : options->cores, out);
-    if (variable && status == GRAPHI_INVALID) /* a profile may set it for several machines */
-        status = graphi_machine_create(0, out);
-    return status == GRAPHI_OK ? status : report_failure(status);
-}
-
-static void tell_fewer(const struct options *options, const graphi_machine *machine)
-{
-    int variable;
-    graphi_machine_info info;
-    graphi_machine_get_info(machine, &info);
-    if (!options->quiet && variable_cores(options, &variable) == GRAPHI_OK && variable > info.cores)
-        report_warning("GRAPHI_NUM_THREADS asks for %d cores; all that are there are used: %d", variable, info.cores);
-}
-
-graphi_status job_machine(const struct options *options, graphi_machine **out)
-{
-    double seconds;
-    graphi_status status = measuring_seconds(&seconds);
-    if (status == GRAPHI_OK)
-        status = job_capture(options, out);
-    if (status != GRAPHI_OK)
-        return status;
-    tell_fewer(options, *out);
-    status = graphi_machine_measure(*out, seconds);
-    if (status != GRAPHI_OK) {
-        graphi_machine_destroy(*out);
-        *out = NULL;
-        return report_failure(status);
-    }
-    return GRAPHI_OK;
 }
 
 void job_tell_others(const struct options *options, const char *what, double share)
@@ -140,18 +82,6 @@ graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_
     for (int i = 0; status == GRAPHI_OK && graphi_graph_at(graph, GRAPHI_PORT_INPUT, i, &port); i++)
         status = feed_one(run, &port, info, seed);
     return status;
-}
-
-void job_measure_again(graphi_machine *machine, graphi_machine_info *best)
-{
-    graphi_machine_info now;
-    double seconds;
-    if (!best->captured || measuring_seconds(&seconds) != GRAPHI_OK ||
-        graphi_machine_measure(machine, seconds) != GRAPHI_OK)
-        return;
-    graphi_machine_get_info(machine, &now);
-    best->roof_gflops = fmax(best->roof_gflops, now.roof_gflops);
-    best->roof_bf16_gflops = fmax(best->roof_bf16_gflops, now.roof_bf16_gflops);
 }
 
 struct rating job_roof(const graphi_machine_info *machine, graphi_dtype precision)
@@ -237,13 +167,6 @@ graphi_status job_beside(const struct job *first, const graphi_model_options *mo
     return status;
 }
 
-graphi_status job_open(const struct options *options, const char *name, const graphi_model_options *model,
-                       double seconds, struct job *job)
-{
-    graphi_status status = job_begin(options, name, model, job);
-    return status == GRAPHI_OK ? job_plan(job, seconds) : status;
-}
-
 enum { CLOCKED = 1 << 20 };
 
 /* No memory for it is no reason to stop. */
@@ -278,74 +201,6 @@ json_t *job_row(struct job *job, const char *id, struct result *result)
     resident_row(result, row);
     result_rate(row, job_rating(job->graph, &machine, plan.precision), result_median(job->ms, count));
     return row;
-}
-
-/* Times of a plan that are not those of a quiet machine. The words would search where a setting was asked for. */
-static void note_others(const struct job *job, struct result *result)
-{
-    graphi_plan_info plan;
-    char words[700];
-    graphi_plan_get_info(job->plan, &plan);
-    if (plan.others <= 0)
-        return;
-    if (!job->plan_loaded)
-        result_note(result, "the plan was tuned while others used %.0f %% of the cores", 100 * plan.others);
-    else if (!job->options->plan && !job->asked && profile_words(job, words, sizeof words))
-        result_note(result, "the stored plan was tuned while others used %.0f %% of the cores (`%s` tunes it again)",
-                    100 * plan.others, words);
-    else
-        result_note(result, "the stored plan was tuned while others used %.0f %% of the cores", 100 * plan.others);
-}
-
-/* Whether a stored plan was used: none is stored for the graph of another command, or for other options. */
-static void note_origin(const struct job *job, struct result *result)
-{
-    const char *file = job->options->plan ? job->options->plan : job->plan_path;
-    char words[700];
-    if (job->plan_loaded)
-        result_note(result, "the stored plan was used: %s", file);
-    if (*job->not_used)
-        result_note(result, "the stored plan is not used: %s", job->not_used);
-    if (job->disturbed > 0)
-        result_note(result,
-                    "the stored plan was tuned while others used %.0f %% of the cores, and is therefore tuned again: "
-                    "%s",
-                    100 * job->disturbed, file);
-    note_others(job, result);
-    if (!job->estimated)
-        return;
-    const char *why = *job->not_used ? "" : ": no plan is stored for this graph";
-    if (profile_words(job, words, sizeof words))
-        result_note(result, "chosen statically%s (`%s` stores one)", why, words);
-    else
-        result_note(result, "chosen statically%s", why);
-}
-
-void job_note_plan(const struct job *job, const graphi_plan *plan, struct result *result)
-{
-    const struct options *o = job->options;
-    graphi_plan_info info;
-    graphi_machine_info machine;
-    graphi_plan_get_info(plan, &info);
-    graphi_machine_get_info(job->machine, &machine);
-    if (job->plan_stored)
-        result_file(result, job->plan_path);
-    if (o->save_plan)
-        result_file(result, o->save_plan);
-    if (job->curves_stored)
-        result_file(result, o->curves);
-    note_origin(job, result);
-    no_effect_note(o, &info.setting, job->model.forward || job->model.evaluation, machine.siblings, result);
-}
-
-void job_record(const struct job *job, struct result *result)
-{
-    graphi_run_info info;
-    graphi_run_get_info(job->run, &info);
-    result_note(result, "%s", info.note);
-    job_note_plan(job, job->plan, result);
-    if (*job->not_kept)
-        result_note(result, "the plan is not kept: %s", job->not_kept);
 }
 
 static void say(const struct options *options, graphi_status status, char *text)

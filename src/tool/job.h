@@ -45,18 +45,10 @@ graphi_status job_model_options(const struct options *options, graphi_model_opti
  * measured, which is kept. */
 void job_tell_others(const struct options *options, const char *what, double share);
 
-/* Captures the machine (options --cores, GRAPHI_NUM_THREADS); measures it, too (GRAPHI_MEASURE_SECONDS). */
-graphi_status job_capture(const struct options *options, graphi_machine **out);
-graphi_status job_machine(const struct options *options, graphi_machine **out);
-
 /* Machine, graph and state of the network `name`; of simulate with --machine the described one, and no state. Prints
  * what is wrong and gives the status, as all that follow. */
 graphi_status job_begin(const struct options *options, const char *name, const graphi_model_options *model,
                         struct job *job);
-
-/* job_begin and job_plan. */
-graphi_status job_open(const struct options *options, const char *name, const graphi_model_options *model, double tune,
-                       struct job *job);
 
 /* A further graph of the same network over the same machine and state, without plan. Closed before the first. */
 graphi_status job_beside(const struct job *first, const graphi_model_options *model, struct job *job);
@@ -70,13 +62,6 @@ void job_clock(struct job *job);
 /* A row with the plan's setting and forecast and the times that were remembered. Borrowed reference. */
 json_t *job_row(struct job *job, const char *id, struct result *result);
 
-/* The files that hold the plan and its curves; notes: whether a stored plan was used, why not, and how to have one; and
- * what of the setting that was asked for the plan does not have. */
-void job_note_plan(const struct job *job, const graphi_plan *plan, struct result *result);
-
-/* What the result says of the plan (job_note_plan) and of the run that has executed. */
-void job_record(const struct job *job, struct result *result);
-
 /* What --explain prints, on standard error where the JSON has standard output; without --explain (profile, demo) no
  * operations. */
 void job_explain(const struct options *options, const graphi_plan *plan);
@@ -87,11 +72,6 @@ void job_close(struct job *job);
 /* Feeds every input of a graph with numbers that depend on the seed alone: floats U(-1, 1), labels and tokens below
  * `classes`, learning rate 0.01, states zero. */
 graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_model_info *info, uint64_t seed);
-
-/* Measures the machine at hand again and raises the roofs in `best` to what was found, where that is higher: it is
- * shared, and a roof of a slow moment is no limit. The bandwidth stays as it was measured first. Nothing on a described
- * machine. */
-void job_measure_again(graphi_machine *machine, graphi_machine_info *best);
 
 /* The roof of multiplicands of this type, no FLOPs: that of bfloat16 dot products only where the machine has them. */
 struct rating job_roof(const graphi_machine_info *machine, graphi_dtype precision);

@@ -8,6 +8,7 @@
 
 #include "tool/curves.h"
 #include "tool/described.h"
+#include "tool/local_machine.h"
 #include "tool/no_effect.h"
 #include "tool/report.h"
 
@@ -156,12 +157,6 @@ static void tell(void *context, const char *text)
     report_progress(options->quiet, "%s", text);
 }
 
-bool job_stopped(void *context)
-{
-    (void)context;
-    return report_interrupted();
-}
-
 /* A policy that chooses otherwise is weighed anew. */
 static void change_parameters(graphi_setting *s, const graphi_setting *asked, const struct options *o)
 {
@@ -262,7 +257,7 @@ static graphi_status tune(struct job *job, double seconds, const graphi_setting 
                                .interval = job->options->interval,
                                .curves = job->curves,
                                .progress = tell,
-                               .stop = job_stopped,
+                               .stop = report_stop,
                                .context = (void *)job->options};
     status = graphi_plan_tune(job->plan, job->state, &how, &better);
     report_progress(job->options->quiet, "%s", "");
@@ -453,4 +448,11 @@ graphi_status job_plan_under(struct job *job, const graphi_setting *setting, dou
     if (status == GRAPHI_OK && seconds > 0)
         status = tune(job, seconds, &plan.setting);
     return status == GRAPHI_OK ? create_run(job) : status;
+}
+
+graphi_status job_open(const struct options *options, const char *name, const graphi_model_options *model,
+                       double seconds, struct job *job)
+{
+    graphi_status status = job_begin(options, name, model, job);
+    return status == GRAPHI_OK ? job_plan(job, seconds) : status;
 }

@@ -22,11 +22,12 @@ bool job_setting_open(const struct options *options);
  * search the setting. job->run is ready to execute; inputs hold random numbers (bench) until the command feeds it. */
 graphi_status job_plan(struct job *job, double tune);
 
+/* job_begin and job_plan. */
+graphi_status job_open(const struct options *options, const char *name, const graphi_model_options *model, double tune,
+                       struct job *job);
+
 /* Instead: a plan under this setting (NULL: that of the options), from no file, its operations measured for so long;
  * and its run, not fed. */
 graphi_status job_plan_under(struct job *job, const graphi_setting *setting, double seconds);
-
-/* For `stop` of tuning and profiling: Ctrl-C was pressed. */
-bool job_stopped(void *context);
 
 #endif

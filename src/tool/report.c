@@ -139,6 +139,12 @@ void report_catch_interrupts(void)
 
 int report_interrupted(void) { return interrupted; }
 
+bool report_stop(void *unused)
+{
+    (void)unused;
+    return report_interrupted();
+}
+
 const char *report_signal(void)
 {
     return interrupted == SIGTERM ? "SIGTERM" : interrupted == SIGHUP ? "SIGHUP" : "Ctrl-C";

@@ -32,6 +32,7 @@ void report_catch_interrupts(void);
 
 /* The number of the last such signal, 0 while none came. */
 int report_interrupted(void);
+bool report_stop(void *unused); /* for `stop` of tuning and profiling: whether one came */
 
 /* What to call it in messages: "Ctrl-C" (SIGINT), "SIGTERM" or "SIGHUP". */
 const char *report_signal(void);
