@@ -254,6 +254,7 @@ int main(void)
         cmocka_unit_test(maxima_see_nan),
         cmocka_unit_test(recurrent_lengths),
         cmocka_unit_test(small_floats_round_to_even),
+        cmocka_unit_test(resizes_and_losses),
         cmocka_unit_test(arrays_of_numpy),
         cmocka_unit_test(operators_refuse_nothing),
         cmocka_unit_test(operators_meet_odd_inputs),
