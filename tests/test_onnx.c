@@ -289,6 +289,17 @@ static void unsupported_operators_are_named(void **state)
             "\"c\" (Neg of domain \"\" version 13, attribute speed)");
 }
 
+/* An attribute without a name is none of the operator's. */
+static void nameless_attributes_are_refused(void **state)
+{
+    struct proto graph = {0}, node = node_of("Neg", "x", "y");
+    graph_port(&graph, 11, "x", F32, 1, (int64_t[]){2});
+    node_int(&node, "", 3);
+    proto_add(&graph, 1, &node);
+    graph_port(&graph, 12, "y", F32, 1, (int64_t[]){2});
+    refused(&graph, 13, GRAPHI_UNSUPPORTED, "\"y\" (Neg of domain");
+}
+
 static void inputs_are_checked(void **state)
 {
     struct proto graph = {0};
@@ -451,6 +462,7 @@ int main(void)
         cmocka_unit_test(functions_are_inlined),
         cmocka_unit_test(bad_graphs_are_refused),
         cmocka_unit_test(unsupported_operators_are_named),
+        cmocka_unit_test(nameless_attributes_are_refused),
         cmocka_unit_test(inputs_are_checked),
         cmocka_unit_test(external_data_is_confined),
         cmocka_unit_test(threads_share_a_session),

@@ -247,7 +247,7 @@ static void note_unsupported(struct builder *b, const struct model_node *node, c
 static bool listed(const char *list, const char *word)
 {
     const size_t length = strlen(word);
-    for (const char *at = list; (at = strstr(at, word)); at++)
+    for (const char *at = list; length && (at = strstr(at, word)); at++) /* no name is found everywhere */
         if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == 0))
             return true;
     return false;
