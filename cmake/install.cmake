@@ -49,12 +49,16 @@ install(EXPORT graphi-targets NAMESPACE graphi:: DESTINATION ${package})
 if(TARGET graphi_cli)
   set(share ${CMAKE_BINARY_DIR}/share)
   file(MAKE_DIRECTORY ${share})
-  add_custom_command(OUTPUT ${share}/graphi.1 ${share}/graphi
+  add_custom_command(OUTPUT ${share}/graphi.1 ${share}/graphi ${share}/_graphi ${share}/graphi.fish
     COMMAND graphi_cli help man > ${share}/graphi.1
-    COMMAND graphi_cli help completion > ${share}/graphi
+    COMMAND graphi_cli help bash > ${share}/graphi
+    COMMAND graphi_cli help zsh > ${share}/_graphi
+    COMMAND graphi_cli help fish > ${share}/graphi.fish
     DEPENDS graphi_cli COMMENT "Writing the man page and the completion" VERBATIM)
   add_custom_target(graphi_manual ALL DEPENDS ${share}/graphi.1 ${share}/graphi)
   install(TARGETS graphi_cli DESTINATION ${CMAKE_INSTALL_BINDIR})
   install(FILES ${share}/graphi.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   install(FILES ${share}/graphi DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${share}/_graphi DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+  install(FILES ${share}/graphi.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()

@@ -135,9 +135,7 @@ def check_files(tool):
     """What is no file of weights is said, whatever else it is."""
     with open("none.map", "w") as file:
         file.write("# nothing\n")
-    header = json.dumps({"w": {"dtype": "F8_E4M3", "shape": [1], "data_offsets": [0, 1]}}).encode()
-    broken = {"byte.safetensors": b"x", "long.safetensors": b"\xff" * 16, "byte.npz": b"x",
-              "type.safetensors": len(header).to_bytes(8, "little") + header + b"x"}
+    broken = {"byte.safetensors": b"x", "long.safetensors": b"\xff" * 16, "byte.npz": b"x"}
     for name, content in broken.items():
         with open(name, "wb") as file:
             file.write(content)
@@ -151,6 +149,58 @@ def check_files(tool):
     assert code and "error: latin.map: found no text" in err and "Traceback" not in err, f"a map in Latin-1: found {err}"
 
 
+def write_tensors(path, tensors):
+    """A .safetensors file of names, types and arrays."""
+    header, data = {}, b""
+    for name, (kind, array) in tensors.items():
+        header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [len(data), len(data) + array.nbytes]}
+        data += array.tobytes()
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text + data)
+
+
+def read_weight(path):
+    """Name and numbers of the one tensor that from_pytorch.py wrote."""
+    with open(path, "rb") as file:
+        content = file.read()
+    length = int.from_bytes(content[:8], "little")
+    (name, about), = json.loads(content[8:8 + length]).items()
+    return name, np.frombuffer(content[8 + length:], "<f4").reshape(about["shape"])
+
+
+def check_others(tool):
+    """One tensor that nobody maps spoiled the file; a mark in the map became part of a name; 1e300 became infinity."""
+    w = np.arange(12, dtype="<f4").reshape(4, 3)
+    odd = {"scale": ("F8_E4M3", np.ones(3, "u1")), "mask": ("BOOL", np.ones(3, "?")), "big": ("F64", np.full(2, 1e300)),
+           "exact": ("I64", np.array([2**53 + 1])), "steps": ("I16", np.array([-3, 7], "<i2"))}
+    write_tensors("odd.safetensors", {"w": ("F32", w), **odd})
+    np.savez("odd.npz", w=w, words=np.array(["a"]), things=np.array([{}], dtype=object))
+    with open("marked.map", "wb") as file:
+        file.write(b"\xef\xbb\xbfgraph/w linear w\r\n")
+    for weights, left in ("odd.safetensors", "not in the map: scale, mask, big, exact, steps"), ("odd.npz", "not in the map: words, things"):
+        out = must(sys.executable, tool, weights, "marked.map", "odd.out")
+        assert out == f"graph/w [3, 4]\n{left}\n", f"{weights}: found {out}"
+        name, found = read_weight("odd.out")
+        assert name == "graph/w" and (found == w.T).all(), f"{weights}: found {name}, {found}"
+    for mapped, naming in (("x same big", "'big' 1e+300, which float32 does not hold"), ("x same scale", "'scale' element type F8_E4M3"),
+                           ("x same exact", "'exact' 9007199254740993, which"), ("w\u200b same w", "without marks")):
+        with open("odd.map", "w", encoding="utf-8") as file:
+            file.write(mapped + "\n")
+        code, _, err = run(sys.executable, tool, "odd.safetensors", "odd.map", "refused.out")
+        assert code and f"map, line 1: found" in err and naming in err and "Traceback" not in err, f"{mapped}: found {err}"
+        assert not os.path.exists("refused.out"), f"{mapped}: found a file, expected none"
+    with open("odd.map", "w") as file:
+        file.write("x same steps\n")
+    must(sys.executable, tool, "odd.safetensors", "odd.map", "odd.out")
+    assert (read_weight("odd.out")[1] == [-3, 7]).all()
+    end, gone = os.pipe()
+    os.close(end)  # as `head` does when it has seen enough
+    done = subprocess.run([sys.executable, tool, "odd.safetensors", "marked.map", "odd.out"], stdout=gone, stderr=subprocess.PIPE, text=True)
+    os.close(gone)
+    assert done.returncode == 0 and not done.stderr, f"into a closed pipe: found status {done.returncode}, {done.stderr}"
+
+
 def main():
     tool, program, examples = sys.argv[1:]
     with open(f"{examples}/import.map") as file:
@@ -162,6 +212,7 @@ def main():
     check_refusals(tool)
     check_outputs(tool)
     check_files(tool)
+    check_others(tool)
     print(f"weights of {'PyTorch ' + torch.__version__ if torch else 'NumPy arrays'} loaded")
 
 

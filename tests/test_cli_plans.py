@@ -276,6 +276,8 @@ def test_policy_measured(cli):
     small = ["--image", 16, "--batch", 8]
     for policy in ("s1234", "malleable"):
         done = cli.run("profile", "pathnet", *small, "--policy", policy, "--tune", 0.2, "--explain", "--save-plan", plan)
+        begins = [line.split(":")[0] for line in done.stdout.splitlines()[:3]]
+        assert begins == ["conclusion", "others", "bound"], done.stdout[:400]
         assert "durations measured" in done.stdout and "operations measured: " in done.stdout, done.stdout
         stored = json.loads(plan.read_text())
         assert stored["measured"] and stored["setting"]["policy"] == policy
@@ -678,6 +680,21 @@ def test_pin(cli):
         gan = ["train", "dcgan", "--data", cli.folder / "images", "--batch", 4, "--steps", 1, "--tune", 0, "--out", cli.folder / "gan"]
         for these in ([*words, "--pin", "auto"], train, evaluation, gan):
             assert any("not pinned" in note for note in cli.result(*these)["notes"]), these
+
+
+def test_places(cli):
+    """A daemon's home, which is not there, was made; a relative cache (none, says its specification) appeared wherever one stood."""
+    words = ["run", "pathnet", "--image", 16, "--batch", 2, "--repeat", 1, "--quiet"]
+    before = set(os.listdir(cli.folder))
+    for more in {"HOME": str(cli.folder / "nobody")}, {"HOME": "", "XDG_CACHE_HOME": "somewhere"}, {"HOME": str(cli.folder / "nobody" / "a")}:
+        env = {"XDG_CACHE_HOME": "", "GRAPHI_PLAN_DIR": "", **more}
+        notes = cli.result("profile", "pathnet", "--image", 16, "--batch", 2, "--tune", 0.1, env=env)["notes"]
+        assert any("the plan is not kept: GRAPHI_PLAN_DIR, XDG_CACHE_HOME or HOME give no folder" in note for note in notes), notes
+        cli.run(*words, env=env)
+        assert set(os.listdir(cli.folder)) == before, more
+    there = cli.folder / "cache"
+    cli.run("profile", "pathnet", "--image", 16, "--batch", 2, "--tune", 0.1, "--quiet", env={"GRAPHI_PLAN_DIR": "", "XDG_CACHE_HOME": str(there)})
+    assert list((there / "graphi").glob("*.plan"))
 
 
 if __name__ == "__main__":

@@ -46,9 +46,29 @@ def test_show(cli):
     root = ElementTree.parse(picture).getroot()
     texts = ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
     assert texts.count("fast") == 2 and all(texts.count(once) == 1 for once in ("<a> small", "b large", "slow", "slow (simulated)")), texts
-    assert any("2000 ms" in text for text in texts) and any("2.000 x fast" in text for text in texts), texts
+    assert any("2000 ms" in text for text in texts) and any("speed-up 0.500 over fast" in text for text in texts), texts
     bars = [float(node.get("width")) for node in root.iter("{http://www.w3.org/2000/svg}rect") if node.get("height") == "17"]
     assert len(bars) == 4 and bars[0] == bars[2] == bars[1] / 2 == bars[3] / 2, f"each group has its own scale: {bars}"
+    assert re.search(r"speed-up \(>1: faster\)", table) and re.search(r"<a> small: slow .* 0\.500 +fast", table), table
+    spread = [dict(row, id=f"{ms} ms", time_ms=dict(row["time_ms"], p25=ms, median=ms, p75=ms), lower_bound_ms=None, ratio=None)
+              for ms in (0.05, 0.5, 5, 40)]
+    for times, logarithmic in ((spread, True), (spread[2:], False)):
+        file.write_text(json.dumps({**result, "rows": times}))
+        cli.run("show", file, "--out", picture.parent)
+        root = ElementTree.parse(picture).getroot()
+        texts = ["".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text")]
+        bars = [float(node.get("width")) for node in root.iter("{http://www.w3.org/2000/svg}rect") if node.get("height") == "17"]
+        assert ("logarithmic" in texts) == logarithmic and ("0.1 ms" in texts) == logarithmic, texts
+        steps = [bars[i + 1] - bars[i] for i in range(len(bars) - 1)]
+        assert not logarithmic or bars[0] > 20 and abs(steps[0] - steps[1]) < 0.3, f"as far for each factor of ten: {bars}"
+        assert logarithmic or abs(bars[1] / bars[0] - 8) < 0.1, bars
+    swept = [dict(row, id=f"b small: {name}", time_ms=ms and dict(row["time_ms"], p25=ms, median=ms, p75=ms), status="ok" if ms else "failed",
+                  ratio=None) for name, ms in (("slow", 9), ("none", None), ("fast", 2), *((f"more {i}", 10 + i) for i in range(6)))]
+    file.write_text(json.dumps({**result, "experiment": "sweep", "rows": swept}))
+    table = cli.run("show", file).stdout
+    lines = [line for line in table.splitlines() if line.startswith("b small")]
+    assert [line.split()[2] for line in lines[:3]] == ["fast", "slow", "more"] and lines[-1].split()[2] == "none", table
+    assert [line.rstrip().endswith("best") for line in lines] == [True] + [False] * 8 and table.count("graphi 0") == 1, table
     judged = [dict(row, id=f"N = 4: {name}", time_ms=None, ratio=None, lower_bound_ms=None, fraction_of_limit=None, accuracy=value,
                    paper_accuracy=paper)
               for name, value, paper in (("good", 0.8, 0.4), ("half", 0.4, None), ("worse than nothing", -3.5, None))]
@@ -122,7 +142,7 @@ def test_mixed_measures(cli):
     _, root, texts = drawn(cli, {**result, "rows": rows})
     headings = ["".join(node.itertext()) for node in root.iter(f"{SVG}text") if node.get("font-weight") == "bold"]
     assert headings == ["f: accuracy, more is better", "g: median time, less is better", "g: accuracy, more is better", "h"], headings
-    assert "better" not in texts[0] and "1.300 x g: b" in texts, texts  # nothing stands before it
+    assert "better" not in texts[0] and "speed-up 0.769 over g: b" in texts, texts  # nothing stands before it
     lowest = max(float(node.get("y")) for node in root.iter(f"{SVG}text"))
     assert lowest < float(root.get("height")), "a heading that was not counted pushes the last row out"
     plain = [{**row, "id": "a"}, {**judged, "id": "b"}]

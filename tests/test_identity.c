@@ -5,6 +5,7 @@
 #include "graphi/graphi.h"
 
 #include <fenv.h>
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -351,6 +352,76 @@ static void modes_of_the_caller_change_no_bits(void **state)
     graphi_graph_destroy(g);
 }
 
+/* Sums, products and moments of subnormal numbers, and of constants whose product is one. */
+static graphi_graph *subnormal_numbers(int side)
+{
+    const int64_t square[] = {side, side};
+    const graphi_initializer zero = {.kind = GRAPHI_INIT_CONSTANT};
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, square), w = graphi_input(g, "w", GRAPHI_F32, 2, square);
+    graphi_value one = graphi_fill(g, square, 2, 1e-25, GRAPHI_F32), two = graphi_fill(g, square, 2, 1e-16, GRAPHI_F32);
+    graphi_output(g, "product", graphi_matmul(g, x, w, 0, 0));
+    graphi_output(g, "scaled", graphi_add(g, graphi_mul(g, x, w), graphi_mul(g, one, two)));
+    graphi_output(g, "grown", graphi_mul(g, x, graphi_fill(g, square, 2, 1e20, GRAPHI_F32)));
+    graphi_output(g, "sum", graphi_reduce_sum(g, x, NULL, 0, 0));
+    graphi_value moment = graphi_parameter(g, "moment", GRAPHI_F32, 2, square, &zero);
+    graphi_value next = graphi_add(g, graphi_mul(g, moment, graphi_fill(g, square, 2, 0.9, GRAPHI_F32)), x);
+    graphi_assign(g, moment, next);
+    graphi_output(g, "next", next);
+    return g;
+}
+
+static void expect_zeros(graphi_run *run, const char *name, float *out, size_t bytes)
+{
+    check_ok(graphi_run_get(run, name, GRAPHI_F32, out, bytes));
+    for (size_t i = 0; i < bytes / sizeof *out; i++)
+        if (out[i] != 0)
+            fail_msg("%s: found %g at %zu, expected 0", name, (double)out[i], i);
+}
+
+/* Steps take longer and longer, or a hundred times as long on small inputs, where each subnormal number is computed by
+ * microcode. Whoever executes keeps the mode that it had. */
+static void subnormal_numbers_are_zero(void **state)
+{
+    enum { SIDE = 64 };
+    const graphi_setting settings[] = {{.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1},
+                                       {.executors = 1, .width = cores},
+                                       {.executors = cores, .width = 1, .driver = GRAPHI_DRIVER_DEDICATED},
+                                       {.executors = cores, .width = 1, .driver = GRAPHI_DRIVER_STATIC}};
+    float x[SIDE * SIDE], w[SIDE * SIDE], out[SIDE * SIDE];
+    graphi_graph *g = subnormal_numbers(SIDE);
+    graphi_state *weights;
+    check_ok(graphi_state_create(g, 3, &weights));
+    for (int i = 0; i < SIDE * SIDE; i++) {
+        x[i] = ldexpf((float)(i % 7 + 1), -140); /* 1e-42 and so on */
+        w[i] = (float)(i % 5 + 1);
+    }
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        graphi_plan *plan;
+        graphi_run *run;
+        usual_mode();
+        const unsigned mode = mode_now();
+        check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.setting = settings[i]}, &plan));
+        check_ok(graphi_run_create(plan, weights, &run));
+        check_ok(graphi_run_set(run, "x", GRAPHI_F32, x, sizeof x));
+        check_ok(graphi_run_set(run, "w", GRAPHI_F32, w, sizeof w));
+        for (int step = 0; step < 3; step++)
+            check_ok(graphi_run_execute(run));
+        assert_int_equal(mode_now(), mode);
+        static const char *const names[] = {"product", "scaled", "grown", "next"};
+        for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+            expect_zeros(run, names[n], out, sizeof out);
+        expect_zeros(run, "sum", out, sizeof *out);
+        volatile float smallest = 0x1p-140f, half = 0.5f; /* the caller's own are as they were */
+        assert_true(smallest * half > 0);
+        graphi_run_destroy(run);
+        graphi_plan_destroy(plan);
+    }
+    graphi_state_destroy(weights);
+    graphi_graph_destroy(g);
+}
+
 /* What a network computes while it is built, standard deviations say, would be other numbers. */
 static void modes_of_the_caller_build_the_same_networks(void **state)
 {
@@ -454,6 +525,7 @@ int main(void)
         cmocka_unit_test(children_of_a_running_process_run_too),
         cmocka_unit_test(modes_of_the_caller_change_no_bits),
         cmocka_unit_test(modes_of_the_caller_build_the_same_networks),
+        cmocka_unit_test(subnormal_numbers_are_zero),
         cmocka_unit_test(idle_processes_use_no_cpu),
         cmocka_unit_test(one_core_for_many_workers_ends),
     };

@@ -16,6 +16,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -178,6 +179,56 @@ static void quota_is_read_from_control_groups(void **state)
             fail_msg("%s: quota %g, expected %g", record[i].name, quota, record[i].quota);
     }
     assert_true(machine_quota("/does/not/exist", "/sys") == 0);
+}
+
+/* Memory that a control group does not give kills the process that measures itself. */
+static void room_is_what_control_groups_leave(void **state)
+{
+    static const struct {
+        const char *name, *self, *file[4][2];
+        double room;
+    } record[] = {
+        {"m2-own", "0::/box\n", {{"box/memory.max", "1000000\n"}, {"box/memory.current", "400000\n"}}, 600000},
+        {"m2-parent",
+         "0::/a/b\n",
+         {{"a/memory.max", "900000\n"}, {"a/memory.current", "850000\n"}, {"a/b/memory.max", "max\n"}},
+         50000},
+        {"m2-full", "0::/box\n", {{"box/memory.max", "1000\n"}, {"box/memory.current", "4000\n"}}, 1},
+        {"m2-none", "0::/box\n", {{"box/memory.max", "max\n"}, {"box/memory.current", "4000\n"}}, 0},
+        {"m1-own",
+         "7:memory:/box\n",
+         {{"memory/box/memory.limit_in_bytes", "500\n"}, {"memory/box/memory.usage_in_bytes", "100\n"}},
+         400},
+        {"m1-none",
+         "7:memory:/box\n",
+         {{"memory/box/memory.limit_in_bytes", "9223372036854771712\n"}, {"memory/box/memory.usage_in_bytes", "1\n"}},
+         0},
+        {"m1-cpu", "7:cpu:/box\n", {{"memory/box/memory.limit_in_bytes", "5\n"}, {"cpu/box/cpu.shares", "1\n"}}, 0},
+    };
+    struct rlimit before;
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    if (before.rlim_cur != RLIM_INFINITY)
+        skip();
+    for (size_t i = 0; i < sizeof record / sizeof *record; i++) {
+        char name[256], self[300], mount[300];
+        snprintf(name, sizeof name, "%s/self", record[i].name);
+        write_text(name, record[i].self);
+        for (int f = 0; f < 4 && record[i].file[f][0]; f++) {
+            snprintf(name, sizeof name, "%s/sys/%s", record[i].name, record[i].file[f][0]);
+            write_text(name, record[i].file[f][1]);
+        }
+        snprintf(self, sizeof self, "%s/%s/self", folder.path, record[i].name);
+        snprintf(mount, sizeof mount, "%s/%s/sys", folder.path, record[i].name);
+        const double room = machine_room(self, mount);
+        if (fabs(room - record[i].room) > 1e-9)
+            fail_msg("%s: room %g, expected %g", record[i].name, room, record[i].room);
+    }
+    const struct rlimit most = {(rlim_t)1 << 46, before.rlim_max}; /* sanitizers map terabytes */
+    assert_int_equal(setrlimit(RLIMIT_AS, &most), 0);
+    const double room = machine_room("/does/not/exist", "/sys");
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_true(room >= 1 && room < (double)most.rlim_cur);
+    assert_true(machine_room("/does/not/exist", "/sys") == 0);
 }
 
 /* More cores than the affinity mask allows. */
@@ -578,6 +629,7 @@ int main(void)
         cmocka_unit_test(caches_of_level_3_add_up),
         cmocka_unit_test(quota_bounds_cores),
         cmocka_unit_test(quota_is_read_from_control_groups),
+        cmocka_unit_test(room_is_what_control_groups_leave),
         cmocka_unit_test(machine_at_hand_respects_the_mask),
         cmocka_unit_test(description_survives_a_round_trip),
         cmocka_unit_test(papers_machines_load),

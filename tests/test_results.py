@@ -58,11 +58,11 @@ PAGES = {"first.md": """# first
 
 ![first](first.svg)
 
-| what | engine | ms (median) | ratio [quartiles] | GFLOP/s | of limit | first ms | peak MB | kernels × no interference × scheduling |  |
+| what | engine | ms (median) | speed-up [quartiles] | GFLOP/s | of limit | first ms | peak MB | kernels × no interference × scheduling |  |
 |---|---|---|---|---|---|---|---|---|---|
-| one / two | graphi 9.8.7 | 1.500 | 0.500 [0.250, 0.750] | 100.0 | 50.0 % | 7.2 | 34.0 | 2.50 × 1.00 × 0.80 |  |
-| one / two naive | graphi |  | 0.800 |  |  |  |  |  |  |
-| one / two sequential | graphi |  | 0.800 |  |  |  |  |  |  |
+| one / two | graphi 9.8.7 | 1.500 | 2.000 [1.333, 4.000] | 100.0 | 50.0 % | 7.2 | 34.0 | 2.50 × 1.00 × 0.80 |  |
+| one / two naive | graphi |  | 1.250 |  |  |  |  |  |  |
+| one / two sequential | graphi |  | 1.250 |  |  |  |  |  |  |
 | three | peer 1 |  |  |  |  |  |  |  | missing: not there |
 
 - note: a note
@@ -76,9 +76,9 @@ PAGES = {"first.md": """# first
 
 ![second-a](second-a.svg)
 
-| what | engine | ratio [quartiles] |
+| what | engine | speed-up [quartiles] |
 |---|---|---|
-| only (simulated) | graphi | 0.500 |
+| only (simulated) | graphi | 2.000 |
 """}
 
 

@@ -651,12 +651,12 @@ static int workers_of_a_process_with_small_stacks(void)
 
 static atomic_bool usual_numbers;
 
-/* Rounds to nearest, and keeps what is below the smallest normal number. */
+/* Rounds to nearest, and takes what is below the smallest normal number for 0, as operand and as result. */
 static void see_numbers(void *context, int index)
 {
-    volatile float one = 1, small = 0x1p-30f, smallest = 0x1p-140f;
+    volatile float one = 1, small = 0x1p-30f, smallest = 0x1p-140f, least = 0x1p-100f;
     if (index)
-        atomic_store(&usual_numbers, one + small == 1 && one * smallest > 0);
+        atomic_store(&usual_numbers, one + small == 1 && one * smallest == 0 && least * least == 0);
 }
 
 static int workers_of_a_thread_with_a_mode_of_its_own(void)

@@ -15,7 +15,8 @@ PyTorch), a .safetensors file or a NumPy .npz. MAP says what becomes of it, a li
           flat:CxHxW   [out, C H W] to [H W C, out]: the Linear behind a Flatten of images
           FORM:I/N     of N equal parts of the first dimension the I-th: a gate (i, f, g, o are 1 to 4 of 4)
 
-Numbers become float32. Within Python: save("out.safetensors", convert(model.state_dict(), open("map")))."""
+Numbers become float32; one beyond its range is refused. Tensors that the map does not name may be of any type, and are told
+at the end. Within Python: save("out.safetensors", convert(model.state_dict(), open("map")))."""
 import contextlib
 import json
 import os
@@ -23,6 +24,7 @@ import re
 import struct
 import sys
 import tempfile
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -32,10 +34,22 @@ class Mistake(Exception):
 
 
 def array(tensor):
-    """A tensor of PyTorch (on any device, of any float type) or an array, as float32."""
+    """A tensor of PyTorch (on any device, of any float type) or an array, as float32. ValueError, saying what it is, where that
+    cannot hold it."""
     if hasattr(tensor, "detach"):
-        tensor = tensor.detach().cpu().float().numpy()
-    return np.asarray(tensor, dtype=np.float32)
+        tensor = tensor.detach().cpu()
+        tensor = (tensor.double() if tensor.is_floating_point() else tensor).numpy()
+    if not hasattr(tensor, "dtype") and not isinstance(tensor, (int, float, list, tuple)):
+        raise ValueError(f"{type(tensor).__name__}, which is no tensor")
+    wide = np.asarray(tensor)
+    if wide.dtype.kind not in "fiub":
+        raise ValueError(f"element type {wide.dtype}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        numbers = wide.astype(np.float32)
+        lost = np.isinf(numbers) & ~np.isinf(wide) if wide.dtype.kind == "f" else numbers.astype(wide.dtype) != wide
+    if lost.any():
+        raise ValueError(f"{wide[lost].flat[0]!s}, which float32 does not hold")
+    return numbers
 
 
 # Form -> dimensions in the order that Graphi has them.
@@ -57,6 +71,16 @@ def shaped(weight, form):
     return images.transpose(2, 3, 1, 0).reshape(-1, len(weight))
 
 
+def mapped(state, name, number):
+    """The tensor of that name as float32."""
+    try:
+        return array(state[name])
+    except Mistake:
+        raise
+    except (ValueError, TypeError) as error:
+        raise Mistake(f"map, line {number}: found in tensor '{name}' {error}, expected numbers that float32 holds") from error
+
+
 def convert(state, lines):
     """Names and arrays for Graphi, by the lines of a map, from a mapping of names to tensors or arrays."""
     out = {}
@@ -64,15 +88,22 @@ def convert(state, lines):
         words = line.split("#")[0].split()
         if not words:
             continue
+        for word in words:
+            if not word.isprintable() or "\ufeff" in word:
+                raise Mistake(f"map, line {number}: found {word!a}, expected a name without marks and control characters")
         if len(words) < 3 or words[0] in out:
             raise Mistake(f"map, line {number}: found '{line.strip()}', expected NAME FORM TENSOR..., each NAME once")
         name, form, *tensors = words
         for tensor in tensors:
             if tensor not in state:
                 raise Mistake(f"map, line {number}: found no tensor '{tensor}', expected one of {', '.join(state)}")
-        arrays = [array(state[tensor]) for tensor in tensors]
+        arrays = [mapped(state, tensor, number) for tensor in tensors]
         try:
-            out[name] = shaped(np.sum(np.stack(arrays), axis=0), form)
+            with np.errstate(over="ignore"):
+                whole = np.sum(np.stack(arrays), axis=0)
+            if np.isinf(whole).any() and not any(np.isinf(part).any() for part in arrays):
+                raise Mistake(f"map, line {number}: found a sum of {', '.join(tensors)} beyond float32, expected one within")
+            out[name] = shaped(whole, form)
         except (ValueError, IndexError) as error:
             shapes = ", ".join(str(list(a.shape)) for a in arrays)
             raise Mistake(f"map, line {number}: found form '{form}' of {shapes}, expected one that fits") from error
@@ -122,34 +153,69 @@ def save(path, tensors):
     replace(path, struct.pack("<Q", len(text)) + text + b"".join(data))
 
 
+TYPES = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "BF16": "<u2", "BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2",
+         "U32": "<u4", "I32": "<i4", "U64": "<u8", "I64": "<i8"}
+
+
+class Lazy(Mapping):
+    """Tensors by name, each read when it is asked for: what nobody maps may be of any type, and spoils no other."""
+
+    def __init__(self, names, read):
+        self.names, self.read = dict.fromkeys(names), read
+
+    def __getitem__(self, name):
+        if name not in self.names:
+            raise KeyError(name)
+        return self.read(name)
+
+    def __contains__(self, name):
+        return name in self.names
+
+    def __iter__(self):
+        return iter(self.names)
+
+    def __len__(self):
+        return len(self.names)
+
+
+def stored(tensor, data):
+    """A tensor of a .safetensors file."""
+    kind, (begin, end) = tensor["dtype"], tensor["data_offsets"]
+    if kind not in TYPES:
+        raise ValueError(f"element type {kind}")
+    numbers = np.frombuffer(data[begin:end], TYPES[kind])
+    if kind == "BF16":  # the upper half of a float32
+        numbers = (numbers.astype("<u4") << 16).view("<f4")
+    return numbers.reshape(tensor["shape"])
+
+
 def read_safetensors(path):
     with open(path, "rb") as file:
         content = file.read()
     length = struct.unpack("<Q", content[:8])[0]
     header, data = json.loads(content[8:8 + length]), content[8 + length:]
     header.pop("__metadata__", None)
-    types = {"F32": "<f4", "F64": "<f8", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "U8": "u1"}
-    state = {}
-    for name, tensor in header.items():
+    for tensor in header.values():
         begin, end = tensor["data_offsets"]
-        numbers = np.frombuffer(data[begin:end], types[tensor["dtype"]])
-        if tensor["dtype"] == "BF16":  # the upper half of a float32
-            numbers = (numbers.astype("<u4") << 16).view("<f4")
-        state[name] = numbers.reshape(tensor["shape"])
-    return state
+        if not 0 <= begin <= end <= len(data) or not isinstance(tensor["dtype"], str) or not isinstance(tensor["shape"], list):
+            raise ValueError(f"offsets {begin} to {end} of {len(data)} bytes")
+    return Lazy(header, lambda name: stored(header[name], data))
 
 
 def load(path):
     with open(path, "rb"):  # that it is missing is told before PyTorch may be
         pass
     if path.endswith(".npz"):
-        return dict(np.load(path))
+        file = np.load(path)
+        return Lazy(file.files, file.__getitem__)
     if path.endswith(".safetensors"):
         return read_safetensors(path)
     import torch
     state = torch.load(path, map_location="cpu", weights_only=True)
     for key in ("state_dict", "model"):
         state = state.get(key, state)
+    if not isinstance(state, Mapping):
+        raise ValueError(f"a {type(state).__name__}")
     return state
 
 
@@ -180,10 +246,25 @@ def used(path, how):
 def read_map(path):
     """The lines of a map."""
     try:
-        with used(path, "read"), open(path, encoding="utf-8") as file:
+        with used(path, "read"), open(path, encoding="utf-8-sig") as file:  # editors put a mark of byte order there
             return file.read().splitlines()
     except UnicodeDecodeError as error:
         raise Mistake(f"{path}: found no text ({error}), expected a map in UTF-8: NAME FORM TENSOR...") from error
+
+
+def left_out(state, lines):
+    named = {word for line in lines for word in line.split("#")[0].split()[2:]}
+    return [str(name) for name in state if name not in named]
+
+
+def tell(lines, left):
+    """Whoever reads may have seen enough (head): the file is written, so that is no failure."""
+    if left:
+        lines.append("not in the map: " + ", ".join(left))
+    try:
+        print("\n".join(lines), flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else the interpreter tries again when it ends
 
 
 def main():
@@ -202,12 +283,7 @@ def main():
             save(out, tensors)
     except Mistake as error:
         sys.exit(f"from_pytorch: error: {error}")
-    for name, tensor in tensors.items():
-        print(f"{name} {list(tensor.shape)}")
-    mapped = {word for line in lines for word in line.split("#")[0].split()[2:]}
-    left = [name for name in state if name not in mapped]
-    if left:
-        print("not in the map:", ", ".join(left))
+    tell([f"{name} {list(tensor.shape)}" for name, tensor in tensors.items()], left_out(state, lines))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from pathlib import Path
 import schema
 
 ROOT = Path(__file__).resolve().parent.parent
-HEADS = ["what", "engine", "ms (median)", "ratio [quartiles]", "GFLOP/s", "GB/s", "of limit", "first ms", "peak MB",
+HEADS = ["what", "engine", "ms (median)", "speed-up [quartiles]", "GFLOP/s", "GB/s", "of limit", "first ms", "peak MB",
          "kernels × no interference × scheduling", "predicted ms", "error", "accuracy", "R²", "gap", ""]
 INTRODUCTION = """# Results
 What was measured, and the command that measures it. [measured.md]({results}measured.md) sums it up by question, [reasons.md]({results}reasons.md) tells
@@ -19,8 +19,8 @@ why goals are missed, [simulated.md]({results}simulated.md) how simulations comp
 experiment is.
 
 - Each page is made by `python3 tools/results.py` from the JSON file of its name, which its command wrote (`--out docs/results{of}` or `--json`).
-- The machine is shared: times are medians of alternating runs, ratios have quartiles.
-- A ratio below 1 means less time than the row it is compared with.
+- The machine is shared: times are medians of alternating runs, speed-ups have quartiles.
+- A speed-up above 1 means less time than the row it is compared with (the JSON has `ratio`, time over time).
 - What the columns say: [results-schema.md]({docs}results-schema.md).
 """
 FOLDED = 40  # a longer table is opened by a click
@@ -32,7 +32,7 @@ def number(value, form):
 
 def quartiles(ratio):
     """Nothing for a single pair: a simulated ratio, or a paper's."""
-    return f" [{ratio['low']:.3f}, {ratio['high']:.3f}]" if ratio["low"] < ratio["high"] else ""
+    return f" [{1 / ratio['high']:.3f}, {1 / ratio['low']:.3f}]" if 0 < ratio["low"] < ratio["high"] else ""
 
 
 def pictures(name, root, folder):
@@ -51,7 +51,7 @@ def row(r):
     time, ratio, limit, peak, gain = r["time_ms"] or {}, r["ratio"], r["fraction_of_limit"], r["peak_rss_bytes"], r.get("gain")
     cells = [r["id"] + (" (simulated)" if r["simulated"] else ""),
              f"{r['engine']} {(r['engine_version'] or '').split(' NO_')[0]}".strip(), number(time.get("median"), "%.3f"),
-             f"{ratio['median']:.3f}{quartiles(ratio)}" if ratio else "",
+             f"{1 / ratio['median']:.3f}{quartiles(ratio)}" if ratio and ratio["median"] > 0 else "",
              number(r["gflops"], "%.1f"), number(r["gbs"], "%.1f"), number(None if limit is None else 100 * limit, "%.1f %%"),
              number(r["load_ms"], "%.1f"), number(None if peak is None else peak / 1e6, "%.1f"),
              f"{gain['kernels']:.2f} × {gain['interference']:.2f} × {gain['scheduling']:.2f}" if gain else "",

@@ -42,7 +42,8 @@ GRAPHI_API graphi_status graphi_machine_load(const char *path, int cores, graphi
  * graphi_machine_measure. */
 GRAPHI_API graphi_status graphi_machine_save(const graphi_machine *machine, const char *path);
 
-/* Measures roof, bandwidth and synchronization costs; takes about `seconds`. The calling thread joins the measurement.
+/* Measures roof, bandwidth and synchronization costs; takes about `seconds`, and memory of twice the level-3 cache, but
+ * at most half of what control groups and RLIMIT_AS leave: bandwidth_gbs is 0 then. The calling thread joins in.
  * Not while runs are executing. Errors, the machine unchanged: UNSUPPORTED on a described machine, or where a thread
  * cannot be had; INVALID where the calling thread has a part in an execution, which would wait for itself; MEMORY. */
 GRAPHI_API graphi_status graphi_machine_measure(graphi_machine *machine, double seconds);

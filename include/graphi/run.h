@@ -45,8 +45,9 @@ GRAPHI_API graphi_status graphi_run_set_symbol(graphi_run *run, const char *symb
 GRAPHI_API void graphi_run_set_first_sample(graphi_run *run, uint64_t index);
 
 /* One iteration. All inputs must have been set once. The calling thread works too, on at least 256 KB of its stack, and
- * in the default floating-point mode (to nearest, nothing flushed to zero, nothing trapped), as gradients, updates,
- * built-in networks, plans and states are made: no result depends on the caller's, which is as before afterwards.
+ * in one floating-point mode (to nearest, nothing trapped, subnormal operands and results taken for 0: processors take
+ * up to a hundred times as long for them), as gradients, updates, built-in networks, plans and states are made: no
+ * result depends on the caller's, which is as before afterwards. What is copied, not computed, stays as it is.
  * No core works for two executions of the process: one waits, first come, first served, until as many cores are free as
  * its setting has threads (docs/machine.md). An execution of one thread in array order (`sequential`, 1 x 1) does not.
  * A thread that is cancelled (pthread_cancel) while it waits or executes on leased cores is so after that.

@@ -121,7 +121,7 @@ static void add_rows(const struct training *t, struct engine *engine, struct res
         fprintf(talk(t->job.options),
                 "%-18s %6s%-13s %8.3f ms a step   speed-up over %s %5.2f   %5.1f %% of the limit\n", engine[e].id,
                 setting, graphi_policy_name(info.setting.policy), median, engine[BASE].id,
-                1 / result_paired(engine[e].ms, engine[BASE].ms, ROUNDS), 100 * rating.limit_ms / median);
+                result_median(engine[BASE].ms, ROUNDS) / median, 100 * rating.limit_ms / median);
     }
 }
 

@@ -63,14 +63,13 @@ static graphi_status score_split(struct evaluator *e, struct result *result)
                               "value", result_metric(result, score.metric), "state_sha256");
     result_set(result->root, "train", result->train);
     if (e->job.info.feed == GRAPHI_MODEL_IMAGES) {
-        result_note(result, "%s %.4f, loss %.4f over %lld samples of the %s split", metric, score.metric, score.loss,
-                    (long long)score.samples, split_of(e));
+        result_note(result, "scored over %lld samples of the %s split", (long long)score.samples, split_of(e));
         return GRAPHI_OK;
     }
     graphi_data_info about;
     graphi_data_get_info(e->data, &about);
-    result_note(result, "%s %.4f, loss %.4f over %lld of %lld tokens of the %s split, windows of %lld in %lld rows",
-                metric, score.metric, score.loss, (long long)(score.samples * e->job.info.steps),
+    result_note(result, "scored over %lld of %lld tokens of the %s split, windows of %lld in %lld rows",
+                (long long)(score.samples * e->job.info.steps),
                 (long long)about.samples, split_of(e), (long long)e->job.info.steps, (long long)about.batch);
     result_note(result, "%lld of %lld tokens (%.2f %%) are not in the vocabulary, and count as <unk>",
                 (long long)about.unknown, (long long)about.samples,

@@ -45,7 +45,7 @@ const struct command commands[] = {
     {"show", "FILE...", "results stored by --json as tables; --out DIR: as pictures", OF_OUT, COMMAND_OUT_LATER,
      command_show, NULL},
     {"conformance", "[DIR]", "ONNX backend tests, a table per operator", OF_COMPARE, 0, command_conformance, NULL},
-    {"help", "[completion|man]", "this overview, bash completion, or the man page", 0, 0, command_help, NULL},
+    {"help", "[bash|zsh|fish|man]", "this overview, completion for a shell, or the man page", 0, 0, command_help, NULL},
     {0},
 };
 
@@ -53,14 +53,18 @@ int command_help(const struct options *options)
 {
     if (!options->subject)
         help_overview(stdout);
-    else if (strcmp(options->subject, "completion") == 0)
-        help_completion(stdout);
+    else if (strcmp(options->subject, "bash") == 0 || strcmp(options->subject, "completion") == 0)
+        help_bash(stdout);
+    else if (strcmp(options->subject, "zsh") == 0)
+        help_zsh(stdout);
+    else if (strcmp(options->subject, "fish") == 0)
+        help_fish(stdout);
     else if (strcmp(options->subject, "man") == 0)
         help_man(stdout);
     else if (command_find(options->subject))
         help_command(command_find(options->subject), stdout);
     else
-        return report_usage("help", options->subject, "a command, completion or man");
+        return report_usage("help", options->subject, "a command, bash, zsh, fish or man");
     return GRAPHI_OK;
 }
 

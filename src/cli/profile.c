@@ -86,6 +86,63 @@ static void add_trials(const struct job *job, struct result *result)
     }
 }
 
+static void print_setting(const graphi_setting *s, FILE *out)
+{
+    if (s->executors > 0 && s->width > 0)
+        fprintf(out, "%dx%d ", s->executors, s->width);
+    fputs(graphi_policy_name(s->policy), out);
+}
+
+/* The fastest of those that were raced and not chosen: how many there are, and its time over that of the chosen one in
+ * the same rounds. */
+static int next_best(const struct job *job, graphi_trial *next, double *times)
+{
+    graphi_trial best = {.rounds = 0}, trial;
+    int others = 0;
+    for (int i = 0; graphi_plan_trial_at(job->plan, i, &trial); i++)
+        best = trial.chosen ? trial : best;
+    for (int i = 0; best.rounds && graphi_plan_trial_at(job->plan, i, &trial); i++) {
+        if (trial.chosen || !trial.rounds)
+            continue;
+        const double found =
+            result_paired(trial.ms, best.ms, trial.rounds < best.rounds ? trial.rounds : best.rounds);
+        if (others++ && found >= *times)
+            continue;
+        *next = trial;
+        *times = found;
+    }
+    return others;
+}
+
+/* What an explanation of some hundred lines comes to: the setting and its time, what else there was, what bounds it. */
+static void conclude(const struct job *job, const struct result *result)
+{
+    FILE *out = options_json_is_stdout(job->options) ? stderr : stdout;
+    const json_t *row = json_array_get(result->rows, 0);
+    const double ms = json_number_value(json_object_get(json_object_get(row, "time_ms"), "median"));
+    graphi_plan_info plan;
+    graphi_trial next;
+    double times = 1;
+    graphi_plan_get_info(job->plan, &plan);
+    const int others = next_best(job, &next, &times);
+    fprintf(out, "conclusion: %s runs ", job->name);
+    print_setting(&plan.setting, out);
+    fprintf(out, " at %.3f ms a step, %.2f times its lower bound\n", ms,
+            plan.lower_bound_ms > 0 ? ms / plan.lower_bound_ms : 0);
+    if (others) {
+        fprintf(out, "others:     of %d raced beside it the best is ", others);
+        print_setting(&next.setting, out);
+        fprintf(out, ", at %.3f of its speed\n", 1 / times);
+    } else {
+        fprintf(out, "others:     none was raced beside it\n");
+    }
+    fprintf(out, "bound:      %s (longest path %.3f ms, lower bound %.3f ms)\n",
+            plan.critical_path_ms >= 0.9 * plan.lower_bound_ms
+                ? "the longest path through the graph: more cores would not shorten it"
+                : "the work of all operations over the cores: more cores would shorten it",
+            plan.critical_path_ms, plan.lower_bound_ms);
+}
+
 /* `runs`: its outputs are asked for, of given or random inputs, of random weights or those of a checkpoint. */
 static int with_job(const struct options *options, bool runs, double tune, int64_t repeat)
 {
@@ -113,6 +170,8 @@ static int with_job(const struct options *options, bool runs, double tune, int64
     if (status == GRAPHI_OK) {
         result_plan(&result, job.plan, job.run);
         job_record(&job, &result);
+        if (!runs && options->explain)
+            conclude(&job, &result);
         if (options->explain || tune > 0)
             job_explain(options, job.plan);
         job_explain_run(options, job.run);

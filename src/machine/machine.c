@@ -110,6 +110,8 @@ static void print_rates(struct text *text, const graphi_machine *machine)
     print_rate(text, "roof, bfloat16", machine->roof_bf16_gflops, "GFLOP/s");
     print_rate(text, "one core, float32", machine->core_gflops, "GFLOP/s");
     print_rate(text, "memory read, all cores", machine->bandwidth_gbs, "GB/s");
+    if (machine->captured && machine->roof_gflops > 0 && machine->bandwidth_gbs <= 0)
+        text_add(text, "  %-26s not measured: limits of memory leave no buffers of twice the L3\n", "memory read");
     print_rate(text, "memory read, one core", machine->core_bandwidth_gbs, "GB/s");
     print_rate(text, "L3 read, all cores", machine->l3_bandwidth_gbs, "GB/s");
     print_rate(text, "L2 read, one core", machine->l2_bandwidth_gbs, "GB/s");

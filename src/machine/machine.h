@@ -65,4 +65,8 @@ graphi_status machine_from_synthetic(const char *description, double quota, int 
  * set no limit. */
 double machine_quota(const char *self, const char *mount);
 
+/* Bytes of memory that this process may still take, 0: no limit: of its control groups (v2 memory.max, v1
+ * memory.limit_in_bytes) and of addresses (RLIMIT_AS). At least 1 where there is a limit. */
+double machine_room(const char *self, const char *mount);
+
 #endif

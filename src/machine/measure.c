@@ -30,6 +30,7 @@ struct measurement {
     double *rate;                                     /* [cores] per nanosecond */
     int participants;
     bool cold; /* the first slice of a figure */
+    bool reads_memory; /* the buffers are too large for the caches */
     atomic_int ready;
 };
 
@@ -204,12 +205,21 @@ static void free_buffers(struct measurement *m)
     mem_free(m->rate);
 }
 
-/* Twice the L3 over all cores together, so that little of it is found there again. */
+/* Of all cores together twice the L3, so that little of it is found there again, but half of what may be had at most:
+ * a measurement must not be what a process is killed for. Below twice the L3 no rate is one of memory. */
+static long buffer_bytes(struct measurement *m)
+{
+    const double cores = m->machine->cores, room = machine_room("/proc/self/cgroup", "/sys/fs/cgroup");
+    const double wanted = fmax(2.0 * (double)m->machine->l3_bytes / cores, 16 << 20);
+    const double each = room > 0 ? fmin(wanted, room / 2 / cores) : wanted;
+    m->reads_memory = each * cores >= 2.0 * (double)m->machine->l3_bytes;
+    return (long)fmax(each / 4096, 1) * 4096;
+}
+
 static graphi_status allocate_buffers(struct measurement *m)
 {
     int cores = m->machine->cores;
-    double each = fmax(2.0 * (double)m->machine->l3_bytes / cores, 16 << 20);
-    m->bytes = (long)each / 4096 * 4096;
+    m->bytes = buffer_bytes(m);
     m->rate = mem_zalloc_array((size_t)cores, sizeof *m->rate);
     m->buffer = mem_zalloc_array((size_t)cores, sizeof *m->buffer);
     if (!m->rate || !m->buffer)
@@ -237,7 +247,7 @@ static void measure_rates(struct measurement *m)
     m->read_bytes = share;
     machine->l3_bandwidth_gbs = share > 2 * machine->l2_bytes && share <= m->bytes ? rate_all(m, work_read) : 0;
     m->read_bytes = m->bytes;
-    machine->bandwidth_gbs = rate_all(m, work_read);
+    machine->bandwidth_gbs = m->reads_memory ? rate_all(m, work_read) : 0;
 }
 
 static double read_everything(struct measurement *m, int worker)
@@ -260,7 +270,7 @@ static graphi_status measure_all(struct measurement *m, struct talk *talk)
     }
     TRY(lease_take(m->machine, &options, &m->lease));
     measure_rates(m);
-    m->machine->core_bandwidth_gbs = rate_one(m, read_everything);
+    m->machine->core_bandwidth_gbs = m->reads_memory ? rate_one(m, read_everything) : 0;
     if (m->machine->cores > 1)
         measure_talk(m, talk);
     measure_atomics(m);

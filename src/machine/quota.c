@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU quota that the kernel enforces on this process: a control group may run `quota` microseconds of CPU time in
- * every `period`, over all cores, and so may each group above it. More threads than that are stopped in the middle of
- * their work, so the quota bounds the cores. Read once per machine; the files are a line each. */
+/* What the kernel lets this process have. CPU time: a control group may run `quota` microseconds of it in every
+ * `period`, over all cores, and so may each group above it. More threads than that are stopped in the middle of their
+ * work, so the quota bounds the cores. Memory: beyond the limit of a group processes are killed, beyond that of
+ * addresses they get none. Read once per machine and measurement; the files are a line each. */
 #include "machine/machine.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define PATH_BYTES 4096
@@ -55,6 +57,33 @@ static double quota_v1(const char *folder)
     return atof(quota) > 0 ? atof(quota) / atof(period) : 0;
 }
 
+/* A limit without what is used of it; one byte where nothing is left. 0: no limit, "max" or a number beyond all memory.
+ * */
+static double room_below(const char *folder, const char *limit, const char *used)
+{
+    char path[PATH_BYTES + 32], text[64];
+    snprintf(path, sizeof path, "%s/%s", folder, limit);
+    if (!read_text(path, text, sizeof text) || *text < '0' || *text > '9')
+        return 0;
+    const double most = atof(text);
+    snprintf(path, sizeof path, "%s/%s", folder, used);
+    if (most >= 0x1p62 || !read_text(path, text, sizeof text))
+        return 0;
+    return most - atof(text) > 1 ? most - atof(text) : 1;
+}
+
+static double room_v2(const char *folder) { return room_below(folder, "memory.max", "memory.current"); }
+
+static double room_v1(const char *folder)
+{
+    return room_below(folder, "memory.limit_in_bytes", "memory.usage_in_bytes");
+}
+
+static const struct limit {
+    const char *controller; /* its name, and the folder of version 1 */
+    double (*v1)(const char *folder), (*v2)(const char *folder);
+} cpu_time = {"cpu", quota_v1, quota_v2}, memory = {"memory", room_v1, room_v2};
+
 /* The tightest quota from mount/group up to mount. Inside a container the group's path may not exist below the mount
  * that the container sees: missing folders set no limit, and the mount's root is then the container's own group. */
 static double walk_up(const char *mount, const char *group, double (*read_quota)(const char *folder))
@@ -73,16 +102,17 @@ static double walk_up(const char *mount, const char *group, double (*read_quota)
     }
 }
 
-static bool names_cpu(const char *controllers)
+static bool names(const char *controllers, const char *one)
 {
-    for (const char *at = controllers; (at = strstr(at, "cpu")); at += 3)
-        if ((at == controllers || at[-1] == ',') && (at[3] == 0 || at[3] == ','))
+    const size_t length = strlen(one);
+    for (const char *at = controllers; (at = strstr(at, one)); at += length)
+        if ((at == controllers || at[-1] == ',') && (at[length] == 0 || at[length] == ','))
             return true;
     return false;
 }
 
 /* One line of /proc/self/cgroup, "hierarchy:controllers:path"; version 2 has neither number nor controllers. */
-static double quota_of_line(char *line, const char *mount)
+static double limit_of_line(char *line, const char *mount, const struct limit *limit)
 {
     char *controllers = strchr(line, ':');
     char *group = controllers ? strchr(controllers + 1, ':') : NULL;
@@ -92,18 +122,18 @@ static double quota_of_line(char *line, const char *mount)
     controllers++;
     char below[PATH_BYTES];
     if (*controllers) {
-        if (!names_cpu(controllers))
+        if (!names(controllers, limit->controller))
             return 0;
         snprintf(below, sizeof below, "%s/%s", mount, controllers);
-        double quota = walk_up(below, group, quota_v1);
-        snprintf(below, sizeof below, "%s/cpu", mount); /* usually a link to the former */
-        return tighter(quota, walk_up(below, group, quota_v1));
+        double quota = walk_up(below, group, limit->v1);
+        snprintf(below, sizeof below, "%s/%s", mount, limit->controller); /* usually a link to the former */
+        return tighter(quota, walk_up(below, group, limit->v1));
     }
     snprintf(below, sizeof below, "%s/unified", mount); /* both versions side by side */
-    return tighter(walk_up(mount, group, quota_v2), walk_up(below, group, quota_v2));
+    return tighter(walk_up(mount, group, limit->v2), walk_up(below, group, limit->v2));
 }
 
-double machine_quota(const char *self, const char *mount)
+static double tightest(const char *self, const char *mount, const struct limit *limit)
 {
     char text[16384];
     if (!read_text(self, text, sizeof text))
@@ -111,6 +141,25 @@ double machine_quota(const char *self, const char *mount)
     double quota = 0;
     char *rest = text;
     for (char *line; (line = strsep(&rest, "\n"));)
-        quota = tighter(quota, quota_of_line(line, mount));
+        quota = tighter(quota, limit_of_line(line, mount, limit));
     return quota;
+}
+
+double machine_quota(const char *self, const char *mount) { return tightest(self, mount, &cpu_time); }
+
+/* What RLIMIT_AS leaves. */
+static double room_of_addresses(void)
+{
+    struct rlimit limit;
+    char text[128];
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        !read_text("/proc/self/statm", text, sizeof text))
+        return 0;
+    const double left = (double)limit.rlim_cur - atof(text) * (double)sysconf(_SC_PAGESIZE);
+    return left > 1 ? left : 1;
+}
+
+double machine_room(const char *self, const char *mount)
+{
+    return tighter(tightest(self, mount, &memory), room_of_addresses());
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A result as an SVG picture: one horizontal bar a row, by median time, or by accuracy (of 100 %) where a model was
  * judged. Rows whose ids begin alike ("lstm small training: ...") are one group under one heading and share a scale, so
- * that a network of milliseconds is not lost beside one of seconds. Where some rows tell times and others accuracies,
+ * that a network of milliseconds is not lost beside one of seconds; it is logarithmic where the longest takes 30 times
+ * as long as the shortest. Where some rows tell times and others accuracies,
  * headings say which, instead of the title. A bar says what it is by its colour: ours, ours in virtual time, a peer's.
  * Quartiles are a whisker; the lower bound is a tick, and so is the accuracy that a paper gives. Below them, of a
  * training: its curve (learning.c). */
@@ -79,13 +80,20 @@ static enum mark mark_of(const json_t *row)
 struct group {
     size_t count;
     double longest; /* time that its scale must hold, ms */
+    double shortest; /* median; 0: there is none */
+    double decade; /* where a logarithmic scale begins, ms; 0: it is linear, from 0 */
     bool named;     /* false: rows that share nothing */
     enum measure measure;
 };
 
+/* From here on medians of a group are seen better by their quotients: the shortest bar would be no bar. */
+static const double wide = 30;
+
 /* Where a time ends on the group's scale: one below zero, which only a damaged result has, at its beginning. */
 static double time_end(const struct group *group, double ms)
 {
+    if (group->decade > 0)
+        return ms > group->decade ? LENGTH * fmin(1, log(ms / group->decade) / log(group->longest / group->decade)) : 0;
     return group->longest > 0 ? LENGTH * fmin(1, fmax(0, ms / group->longest)) : 0;
 }
 
@@ -103,8 +111,12 @@ static struct group group_at(const json_t *rows, size_t first, bool named)
             break;
         group.measure = measure ? measure : group.measure;
         group.longest = fmax(group.longest, fmax(time_of(row, "median"), time_of(row, "p75")));
+        if (time_of(row, "median") > 0)
+            group.shortest = group.shortest > 0 ? fmin(group.shortest, time_of(row, "median")) : time_of(row, "median");
         group.longest = fmax(group.longest, json_number_value(json_object_get(row, "lower_bound_ms")));
     }
+    if (group.shortest > 0 && group.longest > wide * group.shortest)
+        group.decade = pow(10, ceil(log10(group.shortest)) - 1); /* the shortest has a bar */
     return group;
 }
 
@@ -114,6 +126,16 @@ static bool any_named(const json_t *rows)
     const json_t *row;
     json_array_foreach(rows, index, row)
         if (*rest_of(text_of(row, "id")))
+            return true;
+    return false;
+}
+
+static bool any_ratio(const json_t *rows)
+{
+    size_t index;
+    const json_t *row;
+    json_array_foreach(rows, index, row)
+        if (json_is_object(json_object_get(row, "ratio")))
             return true;
     return false;
 }
@@ -162,7 +184,8 @@ static void figures(FILE *file, const json_t *row, const struct group *group, in
     if (json_is_object(ratio)) {
         const char *against = text_of(ratio, "against");
         bool near = group->named && same_group(text_of(row, "id"), against) && *rest_of(against);
-        fprintf(file, "%s%.3f x ", comma, json_number_value(json_object_get(ratio, "median")));
+        const double median = json_number_value(json_object_get(ratio, "median")); /* time over time */
+        fprintf(file, "%sspeed-up %.3f over ", comma, median > 0 ? 1 / median : 0);
         result_escape(file, near ? rest_of(against) : against, LABEL);
         comma = ", ";
     }
@@ -229,27 +252,48 @@ static void heading(FILE *file, const char *id, const struct group *group, bool 
     fprintf(file, "%s%s</text>\n", group->named && *measure ? ": " : "", measure);
 }
 
+/* The decades of a logarithmic scale, behind its bars, and what it is. */
+static void decades(FILE *file, const struct group *group, int y)
+{
+    const int height = LINE * (int)group->count;
+    for (double ms = group->decade; ms > 0 && ms <= group->longest; ms *= 10)
+        fprintf(file, "<path d='M%.1f %dv%d' stroke='#ddd'/><text x='%.1f' y='%d' text-anchor='middle' class='v' "
+                      "font-size='9'>%g ms</text>\n",
+                LEFT + time_end(group, ms), y, height, LEFT + time_end(group, ms), y + height + 8, ms);
+    if (group->decade > 0)
+        fprintf(file, "<text x='%d' y='%d' text-anchor='end' class='v' font-size='9'>logarithmic</text>\n", LEFT - 10,
+                y + height + 8);
+}
+
+/* The line below a group that names decades. */
+static int scale_height(const struct group *group) { return group->decade > 0 ? LINE : 0; }
+
 static void draw(const json_t *root, FILE *file)
 {
-    const json_t *rows = json_object_get(root, "rows"), *machine = json_object_get(root, "machine");
+    json_t *rows = result_sorted(root);
+    const json_t *machine = json_object_get(root, "machine");
     const enum measure measure = measure_of_all(rows);
     const bool named = any_named(rows), headed = named || !measure;
-    size_t count = json_array_size(rows), headings = 0;
-    for (size_t at = 0; headed && at < count; at += group_at(rows, at, named).count)
-        headings++;
+    size_t count = json_array_size(rows), lines = count, size;
+    for (size_t at = 0; at < count; at += size) {
+        const struct group group = group_at(rows, at, named);
+        size = group.count;
+        lines += (size_t)headed + (size_t)(scale_height(&group) / LINE);
+    }
     fprintf(file,
             "<svg xmlns='http://www.w3.org/2000/svg' width='%d' height='%zu' font-family='sans-serif' font-size='12'>\n"
             "<style>.v{fill:#444}</style><rect width='100%%' height='100%%' fill='white'/>\n"
             "<text x='20' y='24' font-size='16'>",
-            WIDTH, TOP + LINE * (count + headings) + 20 + (size_t)learning_height(root));
+            WIDTH, TOP + LINE * lines + 20 + (size_t)learning_height(root));
     result_escape(file, *text_of(root, "experiment") ? text_of(root, "experiment") : text_of(root, "command"), LABEL);
     fprintf(file, "%s%s", measure ? ": " : "", measures[measure]);
     if (json_is_false(json_object_get(root, "ok")))
         fputs("; ended early", file);
     fputs("</text><text x='20' y='42' class='v'>", file);
     result_escape(file, text_of(machine, "cpu"), LABEL);
-    fprintf(file, ", %lld cores%s</text>\n", (long long)json_integer_value(json_object_get(machine, "cores")),
-            json_is_true(json_object_get(machine, "simulated")) ? ", simulated machine" : "");
+    fprintf(file, ", %lld cores%s%s</text>\n", (long long)json_integer_value(json_object_get(machine, "cores")),
+            json_is_true(json_object_get(machine, "simulated")) ? ", simulated machine" : "",
+            any_ratio(rows) ? "; a speed-up above 1 is faster" : "");
     legend(file, rows);
     int y = TOP;
     for (size_t at = 0; at < count;) {
@@ -258,11 +302,14 @@ static void draw(const json_t *root, FILE *file)
             heading(file, text_of(json_array_get(rows, at), "id"), &group, !measure, y);
             y += LINE;
         }
+        decades(file, &group, y);
         for (size_t i = 0; i < group.count; i++, y += LINE)
             bar(file, json_array_get(rows, at + i), &group, y);
+        y += scale_height(&group);
         at += group.count;
     }
     learning_draw(root, file, y);
+    json_decref(rows);
     fputs("</svg>\n", file);
 }
 

@@ -19,9 +19,9 @@ void job_folder(char *path, size_t size)
     errno = ENOENT;
     if (wanted && *wanted)
         length = snprintf(path, size, "%s", wanted);
-    else if (cache && *cache)
+    else if (cache && *cache == '/') /* a relative one is to be ignored (XDG Base Directory Specification) */
         length = snprintf(path, size, "%s/graphi", cache);
-    else if (home && *home)
+    else if (home && *home && access(home, F_OK) == 0) /* that of daemons is not there, and not to be made */
         length = snprintf(path, size, "%s/.cache/graphi", home);
     if (length < 0 || (size_t)length >= size) { /* a part of it would be another folder */
         *path = 0;

@@ -124,42 +124,6 @@ void help_experiment(const struct experiment *experiment, FILE *out)
     print_options(&(struct wanted){command_find("bench")->options, experiment, 1}, &help_form, out);
 }
 
-void help_completion(FILE *out)
-{
-    fprintf(
-        out,
-        "# bash completion for graphi; source it or put it into /usr/share/bash-completion/completions/graphi\n"
-        "_graphi() {\n    local word=${COMP_WORDS[COMP_CWORD]} last=${COMP_WORDS[COMP_CWORD-1]}\n    case $last in\n");
-    for (const struct option *o = option_table(); o->name; o++)
-        if (o->argument && strchr(o->argument, '|'))
-            fprintf(out, "    %s) COMPREPLY=($(IFS='|'; compgen -W '%s' -- \"$word\")); return ;;\n",
-                    o->name, o->argument);
-    fprintf(out, "    --policy) COMPREPLY=($(compgen -W '");
-    for (int i = 0; i < GRAPHI_POLICIES; i++)
-        fprintf(out, "%s ", graphi_policy_name((graphi_policy)i));
-    fprintf(out, "' -- \"$word\")); return ;;\n");
-    for (const struct option *o = option_table(); o->name; o++)
-        if (o->argument && !strchr(o->argument, '|'))
-            fprintf(out, "%s%s", o == option_table() ? "    " : "|", o->name);
-    fprintf(out, ") COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n");
-    fprintf(out, "    esac\n    case ${COMP_WORDS[1]} in\n");
-    for (const struct command *c = commands; c->name; c++) {
-        fprintf(out, "    %s) COMPREPLY=($(compgen -f -W \"", c->name);
-        for (const struct option *o = option_table(); o->name; o++)
-            if ((c->options | OF_COMMON) & o->group)
-                fprintf(out, "%s ", o->name);
-        for (int i = 0; graphi_model_at(i); i++)
-            fprintf(out, "%s ", graphi_model_at(i));
-        if (c->subjects)
-            c->subjects(out, false);
-        fprintf(out, "\" -- \"$word\")) ;;\n");
-    }
-    fprintf(out, "    *) COMPREPLY=($(compgen -W \"");
-    for (const struct command *c = commands; c->name; c++)
-        fprintf(out, "%s ", c->name);
-    fprintf(out, "\" -- \"$word\")) ;;\n    esac\n}\ncomplete -F _graphi graphi\n");
-}
-
 /* Text of a man page: minus signs stay what they are typed as, and no line is a command of troff. */
 static void man_text(const char *text, FILE *out)
 {
@@ -265,7 +229,9 @@ void help_man(FILE *out)
     man_entry("GRAPHI_NUM_THREADS", "at most so many cores of the machine at hand, where --cores does not say how many",
               out);
     man_entry("GRAPHI_PLAN_DIR",
-              "folder of stored plans and curves; without it $XDG_CACHE_HOME/graphi, else ~/.cache/graphi", out);
+              "folder of stored plans and curves; without it $XDG_CACHE_HOME/graphi (an absolute path), else "
+              "~/.cache/graphi",
+              out);
     man_entry("GRAPHI_MEASURE_SECONDS",
               "for how long a command measures the machine at hand, 0.3; a result tells where it was shorter", out);
 }

@@ -12,7 +12,9 @@ struct experiment;
 void help_overview(FILE *out);
 void help_command(const struct command *command, FILE *out);
 void help_experiment(const struct experiment *experiment, FILE *out);
-void help_completion(FILE *out); /* bash */
+void help_bash(FILE *out); /* completion; completion.c */
+void help_zsh(FILE *out);
+void help_fish(FILE *out);
 void help_man(FILE *out);        /* troff */
 
 #endif

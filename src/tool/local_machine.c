@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Of GRAPHI_NUM_THREADS; 0: it is not set, or --cores says how many. */
 static graphi_status variable_cores(const struct options *options, int *cores)
@@ -45,6 +46,17 @@ static void tell_fewer(const struct options *options, const graphi_machine *mach
         report_warning("GRAPHI_NUM_THREADS asks for %d cores; all that are there are used: %d", variable, info.cores);
 }
 
+/* Limits of the machine go beside rates that a command is asked for. Others have no use for them: buffers beyond the
+ * caches may take more memory than their network. */
+static bool measures(const struct options *options)
+{
+    static const char *const others[] = {"train", "eval", "run"};
+    for (size_t i = 0; options->command && i < sizeof others / sizeof *others; i++)
+        if (strcmp(options->command, others[i]) == 0)
+            return false;
+    return true;
+}
+
 graphi_status job_machine(const struct options *options, graphi_machine **out)
 {
     double seconds;
@@ -54,6 +66,8 @@ graphi_status job_machine(const struct options *options, graphi_machine **out)
     if (status != GRAPHI_OK)
         return status;
     tell_fewer(options, *out);
+    if (!measures(options))
+        return GRAPHI_OK;
     status = graphi_machine_measure(*out, seconds);
     if (status != GRAPHI_OK) {
         graphi_machine_destroy(*out);

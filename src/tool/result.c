@@ -117,6 +117,10 @@ void result_machine(struct result *result, const graphi_machine *machine)
     if (info.others > 0)
         result_note(result, "others used %.0f %% of the cores while the machine was measured: its rates may be higher",
                     100 * info.others);
+    if (info.captured && info.roof_gflops > 0 && info.bandwidth_gbs <= 0)
+        result_note(result, "memory bandwidth is not measured: limits of memory (control group, ulimit -v) leave no "
+                            "buffers of twice the level-3 cache, %.0f MB",
+                    2 * (double)info.l3_bytes * 1e-6);
     const double shortened = measuring_shortened();
     if (info.captured && info.roof_gflops > 0 && shortened > 0)
         result_note(result, "the machine was measured for %g s (GRAPHI_MEASURE_SECONDS): its rates may be higher",

@@ -74,6 +74,10 @@ void result_file(struct result *result, const char *path); /* named once, howeve
 void result_timeline(struct result *result, const char *prefix); /* PREFIX.json and PREFIX.html */
 
 double result_median(const double *values, int n); /* n > 0 */
+/* The rows as people read them, the caller's: of a sweep by time within each group of ids, the fastest called best; of
+ * others as they are. NULL: out of memory, or there are none. */
+json_t *result_sorted(const json_t *root);
+
 double result_paired(const double *a_ms, const double *b_ms, int n); /* the median of result_ratio */
 void result_sort(double *values, int n); /* ascending */
 

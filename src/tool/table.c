@@ -79,20 +79,28 @@ static void cell_tail(const json_t *row, char *text, size_t size)
         number_of(json_object_get(row, "time_ms"), "p99", "%.3f", text, size);
 }
 
-static void cell_ratio(const json_t *row, char *text, size_t size)
+/* Results hold time over the other's time; people read how much faster one is. Less than nothing is a damaged result's.
+ * */
+static void cell_speed_up(const json_t *row, char *text, size_t size)
 {
     const json_t *ratio = json_object_get(row, "ratio");
-    double low = json_number_value(json_object_get(ratio, "low")),
-           high = json_number_value(json_object_get(ratio, "high"));
-    if (low < high)
-        snprintf(text, size, "%.3f [%.3f-%.3f]", json_number_value(json_object_get(ratio, "median")), low, high);
-    else /* of a single pair: no quartiles */
-        number_of(ratio, "median", "%.3f", text, size);
+    const double median = json_number_value(json_object_get(ratio, "median")),
+                 low = json_number_value(json_object_get(ratio, "low")),
+                 high = json_number_value(json_object_get(ratio, "high"));
+    *text = 0;
+    if (median > 0 && low > 0 && low < high)
+        snprintf(text, size, "%.3f [%.3f-%.3f]", 1 / median, 1 / high, 1 / low);
+    else if (median > 0) /* of a single pair: no quartiles */
+        snprintf(text, size, "%.3f", 1 / median);
 }
 
 static void cell_against(const json_t *row, char *text, size_t size)
 {
     const char *against = json_string_value(json_object_get(json_object_get(row, "ratio"), "against"));
+    const char *id = json_string_value(json_object_get(row, "id")), *group = id ? strstr(id, ": ") : NULL;
+    const size_t length = group ? (size_t)(group - id) + 2 : 0; /* "lstm small: ", where both begin so */
+    if (against && length && strncmp(id, against, length) == 0)
+        against += length;
     snprintf(text, size, "%s", against ? against : "");
 }
 
@@ -166,7 +174,7 @@ static void cell_status(const json_t *row, char *text, size_t size)
 static const struct column columns[] = {
     {"what", cell_id, true},         {"engine", cell_engine, true},   {"setting", cell_setting, true},
     {"ms", cell_time, false},        {"p25-p75", cell_spread, false}, {"p99", cell_tail, false},
-    {"ratio", cell_ratio, false},    {"against", cell_against, true}, {"GFLOP/s", cell_gflops, false},
+    {"speed-up (>1: faster)", cell_speed_up, false}, {"against", cell_against, true}, {"GFLOP/s", cell_gflops, false},
     {"GB/s", cell_gbs, false},       {"of limit", cell_limit, false}, {"bound ms", cell_bound, false},
     {"predicted ms", cell_predicted, false}, {"first ms", cell_first, false}, {"ns/op", cell_overhead, false},
     {"peak MB", cell_memory, false},
@@ -198,6 +206,36 @@ static void print_row(FILE *out, const json_t *row, const int *widths)
     fputc('\n', out);
 }
 
+/* A long table says once what all its rows say of engine or speed-up: it is wide enough without. */
+enum { LONG = 8 };
+
+static void say_once(const json_t *rows, int *widths, FILE *out)
+{
+    static const struct {
+        void (*cell)(const json_t *row, char *text, size_t size);
+        const char *what;
+    } once[] = {{cell_engine, "engine: "}, {cell_against, "speed-ups over: "}};
+    char first[CELL], cell[CELL];
+    size_t index;
+    json_t *row;
+    for (size_t k = 0; k < sizeof once / sizeof *once && json_array_size(rows) >= LONG; k++) {
+        bool same = true;
+        *first = 0;
+        json_array_foreach(rows, index, row)
+        {
+            fill(&(struct column){"", once[k].cell, true}, row, cell);
+            same &= !*cell || !*first || strcmp(cell, first) == 0;
+            if (!*first)
+                snprintf(first, sizeof first, "%s", cell);
+        }
+        for (int c = 0; same && *first && c < COLUMNS; c++)
+            if (columns[c].cell == once[k].cell) {
+                widths[c] = 0;
+                fprintf(out, "%s%s\n", once[k].what, first);
+            }
+    }
+}
+
 static void print_rows(const json_t *rows, FILE *out)
 {
     int widths[COLUMNS] = {0};
@@ -210,6 +248,7 @@ static void print_rows(const json_t *rows, FILE *out)
         int length = (int)strlen(cell);
         widths[c] = length > widths[c] ? length : widths[c];
     }
+    say_once(rows, widths, out);
     for (int c = 0; c < COLUMNS; c++)
         if (widths[c] && widths[c] < (int)strlen(columns[c].heading))
             widths[c] = (int)strlen(columns[c].heading);
@@ -277,6 +316,20 @@ static void print_machine(const json_t *machine, FILE *out)
     fprintf(out, "%s\n", json_is_true(json_object_get(machine, "simulated")) ? " (simulated machine)" : "");
 }
 
+/* One number of a training that was judged elsewhere, as `eval` does. */
+static void print_score(const json_t *train, FILE *out)
+{
+    const char *metric = json_string_value(json_object_get(train, "metric"));
+    const json_t *loss = json_array_get(json_object_get(train, "loss"), 0);
+    const json_t *value = json_array_get(json_object_get(train, "value"), 0);
+    if (!metric || !json_is_null(json_object_get(train, "steps")) || !json_is_number(loss))
+        return;
+    if (json_is_number(value))
+        fprintf(out, "%s %.4f, loss %.4f\n", metric, json_number_value(value), json_number_value(loss));
+    else /* JSON does not say it */
+        fprintf(out, "%s inf, loss %.4f\n", metric, json_number_value(loss));
+}
+
 static void print_all(const json_t *root, FILE *out)
 {
     const json_t *machine = json_object_get(root, "machine"), *model = json_object_get(root, "model");
@@ -290,8 +343,12 @@ static void print_all(const json_t *root, FILE *out)
         print_plan(json_object_get(root, "plan"), out);
     if (learning_is_told(root))
         learning_print(root, out);
-    if (json_array_size(json_object_get(root, "rows")))
-        print_rows(json_object_get(root, "rows"), out);
+    else
+        print_score(json_object_get(root, "train"), out);
+    json_t *rows = result_sorted(root);
+    if (json_array_size(rows))
+        print_rows(rows, out);
+    json_decref(rows);
     json_array_foreach(json_object_get(root, "goals"), index, item)
         fprintf(out, "goal %s: %.4g against %.4g: %s\n", json_string_value(json_object_get(item, "name")),
                 json_number_value(json_object_get(item, "value")), json_number_value(json_object_get(item, "goal")),
