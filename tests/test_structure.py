@@ -63,6 +63,7 @@ COLUMNS_MOST = 120  # of C and C++: as .clang-format says
 PAGE_COLUMNS_MOST = 140  # of pages, in characters; their tables aside
 GENERATED = {"include/graphi/ops.h"}
 FOLDERS = ("src", "include", "tests", "tools", "bench", "cmake", "examples", ".ci")
+COPIED = ("src", "include", "bench", "docs", "examples")  # what faults are planted in
 SUFFIXES = {".c", ".h", ".cpp", ".py", ".sh", ".cmake", ".html", ".in"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 
@@ -584,20 +585,43 @@ FAULTS = [
 ]
 
 
+def times(folder):
+    """Of every file below it: when it was written."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def restore(copy, root, before):
+    """What a fault added or changed becomes what it was: faults share a copy, since copying takes longer than looking."""
+    for path in sorted(copy.iterdir()):
+        if path.is_dir() and path.name not in COPIED:
+            shutil.rmtree(path)
+    after = times(copy)
+    for path in after.keys() - before.keys():
+        path.unlink()
+    for path, written in before.items():
+        if after.get(path) != written:
+            shutil.copy2(root / path.relative_to(copy), path)
+    for path in sorted((copy / "src").iterdir()):
+        if path.is_dir() and not (root / path.relative_to(copy)).exists():
+            path.rmdir()
+
+
 def self_test(root, build):
     failures = 0
     with tempfile.TemporaryDirectory(prefix="graphi-structure-") as folder:
+        copy = Path(folder)
+        for name in COPIED:
+            shutil.copytree(root / name, copy / name, ignore=shutil.ignore_patterns("*.json", "*.svg"))
+        for name in ("README.md", "CHANGES.md"):
+            shutil.copy2(root / name, copy / name)
+        before = times(copy)
         for number, (check, plant, naming) in enumerate(FAULTS):
-            copy = Path(folder) / str(number)
-            for name in ("src", "include", "bench", "docs", "examples"):
-                shutil.copytree(root / name, copy / name, ignore=shutil.ignore_patterns("*.json", "*.svg"))
-            for name in ("README.md", "CHANGES.md"):
-                shutil.copy(root / name, copy / name)
             problems = CHECKS[check](copy, plant(copy) or build)
             good = any(naming in problem for problem in problems)
             print(f"{'found' if good else 'MISSED'}: fault {number} of {check}: {problems[0] if problems else 'nothing reported'}")
             failures += not good
-            shutil.rmtree(copy)
+            restore(copy, root, before)
+        failures += times(copy) != before
     return failures
 
 
