@@ -112,9 +112,9 @@ def test_network_sizes(cli):
 def test_what_does_not_exist(cli):
     """What no build has is no command and no option: it stood in the help, and answered that it is not available."""
     told = cli.run("--help").stdout + cli.run("help", "man").stdout + cli.run("help", "completion").stdout
-    for word in "export", "generate", "--onnx", "--port", "not available":
+    for word in "export", "--onnx", "--port", "not available":
         assert word not in told, word
-    for words in "serve .", "export lstm", "export lstm --onnx f", "generate lstm", "run lstm --compare x.npz":
+    for words in "serve .", "export lstm", "export lstm --onnx f", "run lstm --compare x.npz":
         cli.run(*words.split(), expect=2)
     for words in ("bench nothing", "bench ../graphi", "bench ."):
         assert "expected an experiment that graphi bench --help lists" in cli.run(*words.split(), expect=2).stderr

@@ -384,6 +384,23 @@ def test_run_samples(cli):
     assert drawn[0] != drawn[1]
 
 
+def test_text(cli):
+    """Text from a trained model: it learnt that words end, one seed gives one text, and what is wrong is refused."""
+    text, file = cli.folder / "generate.txt", cli.folder / "generate.safetensors"
+    text.write_text("ab ab ab ab\n" * 400)
+    cli.run("train", "lstm", "--data", text, "--level", "character", "--units", 16, "--batch", 8, "--steps", 300, "--tune", 0,
+            "--checkpoint", file, "--quiet")
+    words = ["generate", "lstm", "--checkpoint", file, "--prompt", "ab ", "--length", 20]
+    likely = cli.run(*words, "--temperature", 0).stdout.split("\n")[0]
+    assert likely.startswith("ab a") and set(likely) <= set("ab "), likely
+    drawn = [cli.run(*words, "--seed", seed).stdout[:23] for seed in (1, 1, 2, 3, 4)]
+    assert drawn[0] == drawn[1] and len(set(drawn)) > 1, drawn
+    cli.run(*words[:2], expect=2)
+    cli.run(*words, "--temperature", -1, expect=2)
+    drop_metadata(file, "data.vocabulary")
+    assert "no vocabulary" in cli.run(*words, expect=3).stderr
+
+
 def test_names(cli):
     """A mistyped input's message sent its reader to `inspect`, whose graph is another one's unless told."""
     small = ["pathnet", "--image", 16, "--batch", 8]

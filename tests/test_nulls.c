@@ -51,6 +51,31 @@ static int close_all(void **state)
     return 0;
 }
 
+static void texts(void **state)
+{
+    graphi_vocabulary *v = NULL;
+    int32_t token = 0, *tokens = NULL;
+    int64_t count = 0, made;
+    size_t length;
+    refused(graphi_vocabulary_open(NULL, false, &v));
+    refused(graphi_vocabulary_open("[\"a\", \"<unk>\"]", false, NULL));
+    check_ok(graphi_vocabulary_open("[\"a\", \"<unk>\"]", false, &v));
+    assert_int_equal(graphi_vocabulary_count(NULL), 0);
+    assert_null(graphi_vocabulary_text(NULL, 0, &length));
+    assert_string_equal(graphi_vocabulary_text(v, 0, NULL), "a");
+    refused(graphi_vocabulary_encode(NULL, "a", 1, &tokens, &count));
+    refused(graphi_vocabulary_encode(v, NULL, 1, &tokens, &count));
+    refused(graphi_vocabulary_encode(v, "a", 1, NULL, &count));
+    refused(graphi_vocabulary_encode(v, "a", 1, &tokens, NULL));
+    refused(graphi_generate(NULL, NULL, &token, 1, &token, 1, &made));
+    refused(graphi_generate(all.run, NULL, NULL, 1, &token, 1, &made));
+    refused(graphi_generate(all.run, NULL, &token, 1, NULL, 1, &made));
+    refused(graphi_generate(all.run, NULL, &token, 1, &token, 1, NULL));
+    refused(graphi_generate(all.run, NULL, &token, 1, &token, 1, &made)); /* no language model */
+    graphi_vocabulary_close(v);
+    graphi_vocabulary_close(NULL);
+}
+
 /* Layers on a graph: a graph that is NULL has no errors to keep, what is missing breaks it. */
 static void recurrent_layers(void **state)
 {
@@ -469,7 +494,7 @@ static void sessions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recurrent_layers),
+        cmocka_unit_test(recurrent_layers), cmocka_unit_test(texts),
         cmocka_unit_test(arrays_and_data), cmocka_unit_test(graphs),
         cmocka_unit_test(mistakes),        cmocka_unit_test(machines_and_models),
         cmocka_unit_test(plans),           cmocka_unit_test(profiles_and_simulations),

@@ -8,6 +8,7 @@
 #include "graphi/checkpoint.h"
 #include "graphi/curves.h"
 #include "graphi/data.h"
+#include "graphi/generate.h"
 #include "graphi/graph.h"
 #include "graphi/machine.h"
 #include "graphi/models.h"

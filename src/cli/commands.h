@@ -9,6 +9,7 @@ int command_info(const struct options *options);
 int command_demo(const struct options *options);
 int command_train(const struct options *options);
 int command_eval(const struct options *options);
+int command_generate(const struct options *options);
 int command_profile(const struct options *options);
 int command_run(const struct options *options);
 int command_inspect(const struct options *options);

@@ -32,6 +32,8 @@ const struct command commands[] = {
     {"train", "M", "train a network on real data", OF_LEARNING | OF_TRAIN, COMMAND_TRAINS, command_train, NULL},
     {"eval", "M", "loss and metric of a checkpoint on the test split", OF_LEARNING | OF_SPLIT | OF_OUTPUT,
      COMMAND_SCORES, command_eval, NULL},
+    {"generate", "M", "text from a trained language model", OF_COMPILED | OF_FORM | OF_CHECKPOINT | OF_GENERATE, 0,
+     command_generate, NULL},
     {"profile", "M", "search the setting, write the plan, explain it", OF_COMPILED | OF_ANY_FORM | OF_TRAINED, 0,
      command_profile, NULL},
     {"run", "M", "run an ONNX file or a built-in network on given inputs",

@@ -31,6 +31,7 @@ enum option_flags {
     OF_BENCH = 1 << 18,
     OF_SPLIT = 1 << 19, /* which part of the data */
     OF_COMPARE = 1 << 20, /* of outputs with expected ones */
+    OF_GENERATE = 1 << 21,
 };
 
 struct option {

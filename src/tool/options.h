@@ -55,6 +55,10 @@ struct options {
     bool rtol_given, atol_given;
     const char *output;
     int64_t repeat;
+    const char *prompt;
+    int64_t length, top_k;
+    double temperature;
+    bool temperature_given;
     bool quick;
     double seconds;
 };
