@@ -49,6 +49,7 @@ LEAST = {"scheduler": (LSTM, ["naive", "critical-path", "fifo", "random"], None)
          "scheduling-cost": (["--quick"], ["0 ns: scheduled", "1000 ns: inlining on", "10000 ns: plain loops"], "1 us operations"),
          "table-2": ([], ["Conv2D (32,8,8,384): 68 threads", "Conv2DBackpropFilter (32,8,8,2048): best",
                           "Conv2DBackpropInput (32,17,17,384), paper: best"], None),
+         "concurrency": (["--quick"], ["1 thread", "8 threads"], "throughput of eight threads"),
          "table-5": (["lstm", "--quick", "--batch", 2], ["x = 2", "x = 16"], None)}
 
 

@@ -256,6 +256,14 @@ static void plans(void **state)
     graphi_plan_get_info(NULL, &info);
     assert_int_equal(info.nodes, 0);
     graphi_plan_get_info(all.plan, NULL);
+    graphi_port_kind kind;
+    graphi_port port;
+    refused(graphi_plan_port(NULL, "x", &(int){0}));
+    refused(graphi_plan_port(all.plan, NULL, &(int){0}));
+    refused(graphi_plan_port(all.plan, "x", NULL));
+    assert_false(graphi_plan_port_at(NULL, 0, &kind, &port));
+    assert_false(graphi_plan_port_at(all.plan, 0, NULL, &port));
+    assert_false(graphi_plan_port_at(all.plan, 0, &kind, NULL));
     graphi_plan_destroy(NULL);
     assert_false(graphi_pass_at(-1, &pass));
     assert_false(graphi_pass_at(0, NULL));
@@ -360,6 +368,8 @@ static void runs(void **state)
     refused(graphi_run_set(all.run, "x", GRAPHI_F32, NULL, sizeof numbers));
     refused(graphi_run_set_symbol(NULL, "n", 1));
     refused(graphi_run_set_symbol(all.run, NULL, 1));
+    refused(graphi_run_bind(NULL, 0, GRAPHI_F32, numbers, sizeof numbers));
+    refused(graphi_run_bind(all.run, 0, GRAPHI_F32, NULL, sizeof numbers));
     graphi_run_set_first_sample(NULL, 1);
     refused(graphi_run_execute(NULL));
     check_ok(graphi_run_set(all.run, "x", GRAPHI_F32, numbers, sizeof numbers));

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Makes the Python environment of one peer of `graphi bench frameworks`, or of the fits of `graphi bench regression` (sklearn),
-# or of `graphi bench recurrent`.
+# of `graphi bench recurrent`, or of `graphi bench run-cost` (onnxruntime).
 # Usage: setup.sh pytorch|tensorflow|jax|sklearn|onnxruntime|openvino FOLDER
 # The benchmark calls it when FOLDER/NAME lacks; a failed installation leaves nothing behind.
 set -eu

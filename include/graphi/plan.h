@@ -278,6 +278,15 @@ GRAPHI_API void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *
  * (`operations`). Text for people, the caller's (graphi_free). Error, *text untouched: MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char **text);
 
+/* The port of that name, for graphi_run_bind: inputs are numbered from 0 in the order of the graph, outputs behind
+ * them. INVALID: there is none, or an input and an output have the name (graphi_plan_port_at tells both). Any thread.
+ */
+GRAPHI_API graphi_status graphi_plan_port(const graphi_plan *plan, const char *name, int *port);
+
+/* The port of that number: an input or an output of the plan, with name, type, shape and bytes at the bound; its value
+ * is GRAPHI_NONE. The name lives as long as graph and plan. False past the end, the results untouched. Any thread. */
+GRAPHI_API bool graphi_plan_port_at(const graphi_plan *plan, int port, graphi_port_kind *kind, graphi_port *out);
+
 /* After its runs; while nobody uses the plan. NULL is accepted. */
 GRAPHI_API void graphi_plan_destroy(graphi_plan *plan);
 

@@ -34,6 +34,19 @@ GRAPHI_API graphi_status graphi_run_beside(graphi_run *run, const graphi_plan *p
 GRAPHI_API graphi_status graphi_run_set(graphi_run *run, const char *input, graphi_dtype dtype, const void *data,
                                         size_t bytes);
 
+/* Memory of the caller in place of the run's own, by port (graphi_plan_port): executions read an input there and write
+ * an output there, without copies. Outputs that are views, parts of another value, a parameter, or a second name of one
+ * are copied there when an execution ends. The content of an input may be changed between executions; the memory stays
+ * the caller's, and has to stay until another one is bound, graphi_run_set feeds the input, or the run is destroyed.
+ * `bytes` is its size: enough at the current symbol values; an output of bounded size is written in place where it has
+ * room for the bound, and is copied otherwise. NULL and 0 bytes: the run's own memory again, an input unfed. What is
+ * bound holds for graphi_run_beside, too, and is not kept for graphi_plan_tune. An output's content is unspecified
+ * after an execution that failed. No allocation. INVALID naming the port: no such port, another type, too few bytes,
+ * memory that is not aligned to GRAPHI_ALIGNMENT, or that overlaps what is bound to an output (for an output: to any
+ * port). */
+enum { GRAPHI_ALIGNMENT = 64 };
+GRAPHI_API graphi_status graphi_run_bind(graphi_run *run, int port, graphi_dtype dtype, void *memory, size_t bytes);
+
 /* Sets a bounded size, 1 .. bound; allocates nothing. Before graphi_run_set of the inputs it affects: where it is
  * larger than what they were last set to, execution refuses them; where it is smaller, their first rows count. INVALID
  * naming the symbol: there is none of that name, or another size. */

@@ -34,6 +34,8 @@ struct graphi_machine {
     double l2_bandwidth_gbs;                  /* one core from its L2 */
     double l3_bandwidth_gbs;                  /* all cores from L3 */
     double wake_ns;          /* message to a spinning worker, one way */
+    double unpark_ns;        /* message to a parked one, until it works; 0: not measured. Of this process alone: it is
+                                neither described nor hashed */
     double barrier_ns;       /* team barrier, per doubling of the width */
     double lock_ns, atomic_ns; /* uncontended; contended atomics cost atomic_ns per waiting core */
     double schedule_ns;      /* one operation through the scheduling step */

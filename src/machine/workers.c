@@ -20,6 +20,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -50,6 +51,10 @@ static struct {
     struct cpu_mask held;
     uint64_t generation;          /* counts forks; written by a child while it has one thread */
 } registry = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static atomic_uint_least64_t taken_leases;
+
+uint64_t lease_count(void) { return atomic_load_explicit(&taken_leases, memory_order_relaxed); }
 
 static _Thread_local struct lease_state *innermost; /* leases of this thread, by `outer` */
 
@@ -389,6 +394,7 @@ graphi_status lease_take(const graphi_machine *machine, const struct lease_optio
     struct lease taken = {.count = options->workers, .worker = state->worker, .core = state->core, .state = state};
     state->saved = sched_getaffinity(0, sizeof state->mask, mask_set(&state->mask)) == 0;
     lease_saved_mask(&state->mask);
+    atomic_fetch_add_explicit(&taken_leases, 1, memory_order_relaxed); /* a count, of nothing else */
     state->outer = innermost;
     pthread_mutex_lock(&registry.mutex);
     graphi_status status = take(state, options, &taken);

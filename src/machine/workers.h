@@ -50,6 +50,9 @@ graphi_status lease_take(const graphi_machine *machine, const struct lease_optio
  * for a lease taken before fork(). Leaves the lease zeroed. */
 void lease_release(struct lease *lease);
 
+/* For tests: leases taken by the process, each of which may set masks and lock bytes of the lock file. */
+uint64_t lease_count(void);
+
 /* False in a child process for a lease taken before fork(): its workers do not exist there. Release it and take
  * another. */
 bool lease_valid(const struct lease *lease);

@@ -286,11 +286,36 @@ static bool has_backward_pass(const struct compiled *c)
     return t < c->tasks;
 }
 
+/* What waking a parked worker takes where nothing was measured, ns: a futex and a turn of the system's scheduler. */
+static const double UNMEASURED_WAKE_NS = 20000;
+
+/* Where all of the work takes less than waking a worker, the caller's thread does it in array order, without lease,
+ * affinity and lock file (run_is_serial). Only where nothing of a setting was asked for (all
+ * is zero), and on the machine at hand: what is simulated shows policies. */
+static void stay_with_caller(struct draft *draft)
+{
+    graphi_setting *s = &draft->setting;
+    const struct compiled *c = draft->compiled;
+    const double wake_ns = draft->machine->unpark_ns > 0 ? draft->machine->unpark_ns : UNMEASURED_WAKE_NS;
+    const bool asked = s->policy || s->driver || s->executors > 0 || s->width > 0 || s->backward_executors > 0 ||
+                       s->depth > 0 || s->no_inline || s->light || s->join || s->must_pin;
+    double ns = 0;
+    for (int32_t t = 0; t < c->tasks && ns < wake_ns; t++)
+        ns += curve_ns(&draft->curves[c->curve_of[t]], 1);
+    if (asked || !draft->machine->captured || ns >= wake_ns)
+        return;
+    s->policy = GRAPHI_POLICY_SEQUENTIAL;
+    s->executors = s->width = 1;
+    text_add(&draft->why, "%.1f us on one thread, waking a worker %.1f us: on the caller's thread\n", ns / 1e3,
+             wake_ns / 1e3);
+}
+
 static graphi_status complete(struct draft *draft, struct predictor *p)
 {
     graphi_setting *s = &draft->setting;
     int cores = draft->machine->cores;
     bool given = s->executors > 0 || s->width > 0, uniform = s->uniform;
+    stay_with_caller(draft);
     if (policy_of(s)->loop == LOOP_SEQUENTIAL && !given)
         s->executors = 1;
     if (s->executors <= 0 && s->width <= 0)

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "graph/op.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static int32_t find_port(const struct plan_port *ports, const struct index *names, const char *name)
@@ -63,4 +64,55 @@ graphi_status ports_find(struct compiled *c)
     mem_free(begin);
     mem_free(list);
     return GRAPHI_OK;
+}
+
+/* --- ports by number --- */
+
+static graphi_status no_port(const struct compiled *c, const char *name)
+{
+    char where[200];
+    struct expected_names names = {0};
+    for (size_t i = 0; i < c->inputs.count; i++)
+        expect_name(&names, c->inputs.data[i].name);
+    for (size_t i = 0; i < c->outputs.count; i++)
+        expect_name(&names, c->outputs.data[i].name);
+    snprintf(where, sizeof where, "port '%s'", name);
+    return fail(GRAPHI_INVALID, where, "found no such input or output, expected %s", expected_text(&names));
+}
+
+graphi_status graphi_plan_port(const graphi_plan *plan, const char *name, int *port)
+{
+    GIVEN(plan);
+    GIVEN(name);
+    GIVEN(port);
+    const struct compiled *c = plan->compiled;
+    const int32_t input = plan_input(c, name), output = plan_output(c, name);
+    if (input < 0 && output < 0)
+        return no_port(c, name);
+    if (input >= 0 && output >= 0)
+        return fail(GRAPHI_INVALID, name,
+                    "found an input and an output of that name, expected one (graphi_plan_port_at)");
+    *port = input >= 0 ? input : (int)c->inputs.count + output;
+    return GRAPHI_OK;
+}
+
+bool graphi_plan_port_at(const graphi_plan *plan, int port, graphi_port_kind *kind, graphi_port *out)
+{
+    if (!plan || !kind || !out || port < 0)
+        return false;
+    const struct compiled *c = plan->compiled;
+    const size_t at = (size_t)port;
+    if (at >= c->inputs.count + c->outputs.count)
+        return false;
+    const bool input = at < c->inputs.count;
+    const struct plan_port *known = input ? &c->inputs.data[at] : &c->outputs.data[at - c->inputs.count];
+    const struct value_type *type = &graph_value(c->graph, known->value)->type;
+    *kind = input ? GRAPHI_PORT_INPUT : GRAPHI_PORT_OUTPUT;
+    *out = (graphi_port){.name = known->name,
+                         .value = GRAPHI_NONE,
+                         .dtype = type->dtype,
+                         .rank = type->rank,
+                         .bytes = (size_t)type_bytes(type)};
+    memcpy(out->dims, type->dims, sizeof *out->dims * (size_t)type->rank);
+    return true;
 }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/float_mode.h"
 #include "base/status.h"
+#include "engine/run/feed.h"
 #include "engine/run/numerics.h"
 #include "graph/op.h"
 
@@ -142,9 +143,28 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
 
 /* --- before and after --- */
 
-static graphi_status check_fed(const graphi_run *run)
+/* An output that was bound before its size grew. */
+static graphi_status check_bound(const graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;
+    for (size_t i = 0; i < c->outputs.count; i++) {
+        const struct bound_port *bound = &run->bound.port[c->inputs.count + i];
+        const size_t expected = run_actual(run, &graph_value(c->graph, c->outputs.data[i].value)->type);
+        if (!bound->memory || bound->bytes >= expected)
+            continue;
+        char where[200];
+        snprintf(where, sizeof where, "output '%s'", c->outputs.data[i].name);
+        return fail(GRAPHI_INVALID, where, "found memory of %zu bytes, bound before a size grew, expected at least %zu",
+                    bound->bytes, expected);
+    }
+    return GRAPHI_OK;
+}
+
+static graphi_status check_fed(graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    if (run_host(run)->checked)
+        return GRAPHI_OK;
     for (size_t i = 0; i < c->inputs.count; i++) {
         size_t expected = run_actual(run, &graph_value(c->graph, c->inputs.data[i].value)->type);
         if (run->fed[i] >= expected || !c->inputs.data[i].used)
@@ -156,6 +176,8 @@ static graphi_status check_fed(const graphi_run *run)
         return fail(GRAPHI_INVALID, where, "found %zu bytes, set before a size grew, expected %zu", run->fed[i],
                     expected);
     }
+    TRY(check_bound(run));
+    run_host(run)->checked = true;
     return GRAPHI_OK;
 }
 
@@ -225,11 +247,19 @@ static graphi_status prepare_forms(graphi_run *run, struct lease *lease)
     if (!c->prepared.count)
         return GRAPHI_OK;
     const uint64_t tasks = run->info.packs;
+    /* acquire: pairs with the addition in state_changed() */
+    const uint64_t epoch = atomic_load_explicit(&run->state->epoch, memory_order_acquire);
+    if (run->prepared_epoch == epoch) {
+        run->info.packs_skipped = c->prepared.count;
+        return GRAPHI_OK;
+    }
     state_lock(run->state);
     for (size_t i = 0; i < c->parameters.count && !atomic_load(&run->failed); i++)
         prepare_forms_of(run, lease, &c->parameters.data[i]);
     state_unlock(run->state);
     run->info.packs_skipped = c->prepared.count - (run->info.packs - tasks);
+    if (!atomic_load(&run->failed))
+        run->prepared_epoch = epoch;
     return atomic_load(&run->failed) ? GRAPHI_INVALID : GRAPHI_OK; /* told by outcome() */
 }
 
@@ -315,9 +345,12 @@ static graphi_status outcome(graphi_run *run, graphi_status status)
 static void count_updates(graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;
+    if (!c->updates)
+        return;
     for (size_t i = 0; i < c->parameters.count; i++)
         if (c->parameters.data[i].assigned)
             run->parameter[i]->version++;
+    state_changed(run->state);
 }
 
 /* Welford: a mean and the squares around it, without sums that differences would vanish in. */
@@ -359,6 +392,7 @@ static graphi_status execute(graphi_run *run)
     run->executed = true;
     (run->host ? run->host : run)->spoilt = false;
     memcpy(run->executed_symbol, run->symbol, c->graph->symbols.count * sizeof *run->symbol);
+    feed_copy_out(run);
     if (c->updates)
         run->state->step++; /* other runs of the state only read it */
     if (records)

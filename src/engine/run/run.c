@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/choose/planning.h"
-#include "engine/compile/ports.h"
 #include "graph/op.h"
 #include "schedule/policy.h"
 
@@ -19,7 +18,9 @@ void *run_address(const graphi_run *run, int32_t id, int64_t offset)
 {
     const struct compiled *c = run->plan->compiled;
     const struct buffer *buffer = &c->buffers.data[id];
-    unsigned char *base = NULL;
+    unsigned char *base = run->bound.base[id];
+    if (base)
+        return base + offset;
     switch (buffer->kind) {
     case BUFFER_ARENA: base = run->block + buffer->offset; break;
     case BUFFER_INPUT: base = run->block + c->arena_bytes + buffer->offset; break;
@@ -164,6 +165,7 @@ static graphi_status own_memory(graphi_run *run)
     if (!run->block || !run->parameter || !run->form || !run->array || !run->symbol ||
         !run->executed_symbol || !run->fed)
         return fail_memory("run", (size_t)(c->arena_bytes + c->input_bytes));
+    TRY(bindings_create(c, &run->bound));
     TRY(find_parameters(run));
     TRY(find_forms(run));
     resolve(run);
@@ -181,6 +183,7 @@ static void borrow_memory(graphi_run *run)
     run->symbol = host->symbol;
     run->executed_symbol = host->executed_symbol;
     run->fed = host->fed;
+    run->bound = host->bound;
 }
 
 /* Until a lease tells more. */
@@ -251,7 +254,7 @@ static void keep_inputs(const graphi_run *run)
     const struct compiled *c = run->plan->compiled;
     for (size_t i = 0; run->fed && !run->quiet && i < c->inputs.count; i++) {
         int32_t value = c->inputs.data[i].value;
-        if (run->fed[i])
+        if (run->fed[i] && !run->bound.port[i].memory) /* what the caller bound may be gone */
             state_keep_fed(run->state, c->inputs.data[i].name, run_address(run, c->place[value].buffer, 0),
                            (size_t)type_bytes(&graph_value(c->graph, value)->type));
     }
@@ -276,6 +279,7 @@ static void give_back_memory(graphi_run *run)
     mem_free(run->symbol);
     mem_free(run->executed_symbol);
     mem_free(run->fed);
+    bindings_free(&run->bound);
 }
 
 void graphi_run_destroy(graphi_run *run)
@@ -289,129 +293,6 @@ void graphi_run_destroy(graphi_run *run)
     mem_free(run->records);
     mem_free(run->average);
     mem_free(run);
-}
-
-/* --- feeding --- */
-
-static size_t bytes_at(const graphi_run *run, const struct value_type *type, const int64_t *symbol)
-{
-    const int64_t full = type_bytes(type);
-    if (type->symbol < 0)
-        return (size_t)full;
-    return (size_t)(full / run->plan->compiled->graph->symbols.data[type->symbol].bound * symbol[type->symbol]);
-}
-
-size_t run_actual(const graphi_run *run, const struct value_type *type) { return bytes_at(run, type, run->symbol); }
-
-/* Where a message is about: formatted only when something is wrong. */
-struct where {
-    char text[200];
-};
-
-static struct where at_port(const char *what, const char *name)
-{
-    struct where where;
-    snprintf(where.text, sizeof where.text, "%s '%s'", what, name);
-    return where;
-}
-
-static graphi_status fail_port(const char *what, const char *name, const struct plan_port *port, size_t count)
-{
-    struct expected_names names = {0};
-    for (size_t i = 0; i < count; i++)
-        expect_name(&names, port[i].name);
-    return fail(GRAPHI_INVALID, at_port(what, name).text, "found no such %s, expected %s", what, expected_text(&names));
-}
-
-/* What the caller gives, or gives room for. */
-struct given {
-    graphi_dtype dtype;
-    const void *data;
-    size_t bytes;
-};
-
-static graphi_status check_given(const char *what, const char *name, struct given given, graphi_dtype dtype,
-                                 size_t expected)
-{
-    if (given.dtype != dtype)
-        return fail(GRAPHI_INVALID, at_port(what, name).text, "found %s, expected %s", graphi_dtype_name(given.dtype),
-                    graphi_dtype_name(dtype));
-    if (given.bytes && !given.data)
-        return fail(GRAPHI_INVALID, at_port(what, name).text, "found NULL as data, expected %zu bytes", expected);
-    if (given.bytes != expected)
-        return fail(GRAPHI_INVALID, at_port(what, name).text, "found %zu bytes, expected %zu", given.bytes, expected);
-    return GRAPHI_OK;
-}
-
-graphi_status graphi_run_set(graphi_run *run, const char *input, graphi_dtype dtype, const void *data, size_t bytes)
-{
-    GIVEN(run);
-    const struct compiled *c = run->plan->compiled;
-    input = input ? input : "";
-    int32_t i = plan_input(c, input);
-    if (i < 0)
-        return fail_port("input", input, c->inputs.data, c->inputs.count);
-    int32_t value = c->inputs.data[i].value;
-    const struct value_type *type = &graph_value(c->graph, value)->type;
-    TRY(check_given("input", input, (struct given){dtype, data, bytes}, type->dtype, run_actual(run, type)));
-    memcpy(run_address(run, c->place[value].buffer, 0), data, bytes);
-    run->fed[i] = bytes;
-    return GRAPHI_OK;
-}
-
-graphi_status graphi_run_set_symbol(graphi_run *run, const char *symbol, int64_t value)
-{
-    GIVEN(run);
-    const struct compiled *c = run->plan->compiled;
-    char where[200];
-    symbol = symbol ? symbol : "";
-    snprintf(where, sizeof where, "symbol '%s'", symbol);
-    for (size_t s = 0; s < c->graph->symbols.count; s++) {
-        const struct symbol *known = &c->graph->symbols.data[s];
-        if (strcmp(known->name, symbol) != 0)
-            continue;
-        if (value < 1 || value > known->bound)
-            return fail(GRAPHI_INVALID, where, "found size %lld, expected 1 to %lld", (long long)value,
-                        (long long)known->bound);
-        run->symbol[s] = value;
-        for (size_t i = 0; i < c->arguments.count; i++)
-            if (c->arguments.data[i].symbol == (int32_t)s)
-                run->array[i].rows = c->arguments.data[i].rows / known->bound * value;
-        return GRAPHI_OK;
-    }
-    struct expected_names names = {0};
-    for (size_t s = 0; s < c->graph->symbols.count; s++)
-        expect_name(&names, c->graph->symbols.data[s].name);
-    if (!c->graph->symbols.count)
-        return fail(GRAPHI_INVALID, where, "found it for a graph without symbols, expected none");
-    return fail(GRAPHI_INVALID, where, "found no such symbol, expected %s", expected_text(&names));
-}
-
-void graphi_run_set_first_sample(graphi_run *run, uint64_t index)
-{
-    if (run)
-        run->first_sample = index;
-}
-
-graphi_status graphi_run_get(const graphi_run *run, const char *output, graphi_dtype dtype, void *data, size_t bytes)
-{
-    GIVEN(run);
-    const struct compiled *c = run->plan->compiled;
-    output = output ? output : "";
-    if (!run->executed)
-        return fail(GRAPHI_INVALID, at_port("output", output).text, "found no execution yet, expected one");
-    if ((run->host ? run->host : run)->spoilt)
-        return fail(GRAPHI_INVALID, at_port("output", output).text,
-                    "found that the last execution failed, expected results");
-    int32_t i = plan_output(c, output);
-    if (i < 0)
-        return fail_port("output", output, c->outputs.data, c->outputs.count);
-    const struct place *place = &c->place[c->outputs.data[i].value];
-    const struct value_type *type = &graph_value(c->graph, c->outputs.data[i].value)->type;
-    TRY(check_given("output", output, (struct given){dtype, data, bytes}, type->dtype,
-                    bytes_at(run, type, run->executed_symbol)));
-    memcpy(data, run_address(run, place->buffer, place->offset), bytes);
-    return GRAPHI_OK;
 }
 
 void graphi_run_get_info(const graphi_run *run, graphi_run_info *info)

@@ -5,6 +5,7 @@
 #define ENGINE_RUN_H
 
 #include "engine/compile/plan.h"
+#include "engine/run/bindings.h"
 #include "engine/run/state.h"
 #include "graphi/run.h"
 #include "machine/workers.h"
@@ -16,7 +17,7 @@ struct average {
 struct graphi_run {
     const graphi_plan *plan;
     graphi_state *state;
-    graphi_run *host;              /* whose memory this is, down to `fed`; NULL: its own */
+    graphi_run *host;              /* whose memory this is, down to `bound`; NULL: its own */
     unsigned char *block;          /* arena, then inputs */
     unsigned char *scratch;        /* workspace for prepared forms */
     struct parameter **parameter;  /* as compiled.parameters */
@@ -25,6 +26,10 @@ struct graphi_run {
     int64_t *symbol;               /* actual sizes */
     int64_t *executed_symbol;      /* those of the last execution, which results have */
     size_t *fed;                   /* bytes, as compiled.inputs; 0: never */
+    struct bindings bound;         /* memory of the caller in place of its own */
+    int outputs_bound;             /* how many (of the run that owns the memory) */
+    bool checked;                  /* of the same: what was fed and bound is enough for the sizes set */
+    uint64_t prepared_epoch;       /* of the state, when no packed form was stale; 0: never */
     bool holds;                    /* the parameters that tasks read as they are */
     struct schedule *schedule;     /* NULL: one thread in array order, no lease */
     struct lease_state *lease_room; /* memory of its leases, one at a time */
@@ -59,7 +64,7 @@ void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedu
 /* Address of a value's place; for inputs, outputs, tests. */
 void *run_address(const graphi_run *run, int32_t buffer, int64_t offset);
 
-/* Bytes of a value at the sizes now set. */
-size_t run_actual(const graphi_run *run, const struct value_type *type);
+/* Whose memory the run has. */
+static inline graphi_run *run_host(graphi_run *run) { return run->host ? run->host : run; }
 
 #endif

@@ -53,6 +53,12 @@ void state_unlock(const graphi_state *state)
     pthread_rwlock_unlock(&forking);
 }
 
+void state_changed(graphi_state *state)
+{
+    /* release: pairs with the acquire in prepare_forms() (execute.c) */
+    atomic_fetch_add_explicit(&state->epoch, 1, memory_order_release);
+}
+
 static void parameter_free(struct parameter *parameter)
 {
     if (!parameter)
@@ -188,6 +194,7 @@ graphi_status graphi_state_create(const graphi_graph *graph, uint64_t seed, grap
     if (!state)
         return fail_memory("state", sizeof *state);
     state->seed = seed;
+    atomic_init(&state->epoch, 1);
     pthread_mutex_init(&state->mutex, NULL);
     graphi_status status = graphi_state_extend(state, graph);
     if (status) {
@@ -337,6 +344,7 @@ graphi_status graphi_state_set(graphi_state *state, const char *name, const void
     parameter->away = false; /* all of it is written */
     memcpy(parameter->data, data, bytes);
     parameter->version++;
+    state_changed(state);
     state_unlock(state);
     return GRAPHI_OK;
 }

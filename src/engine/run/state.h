@@ -17,6 +17,7 @@
 #include "kernels/kernel.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct parameter {
     char *name;
@@ -55,6 +56,8 @@ struct graphi_state {
     struct index packed_keys, fed_names;
     struct arena arrays; /* content of parameters and packed forms */
     uint64_t seed, step;
+    /* Rises with every change of a parameter, from 1 on: where it is as before, nothing made of parameters is stale. */
+    atomic_uint_least64_t epoch;
     /* Guards `arrays`, `fed`, `packed` and their indices, who holds a parameter and whether its content is away, that
      * content while nobody holds it, and packed forms while they are made. */
     pthread_mutex_t mutex;
@@ -63,6 +66,9 @@ struct graphi_state {
 /* The mutex; fork() waits for those who have it. A thread has at most one, and does not fork meanwhile. */
 void state_lock(const graphi_state *state);
 void state_unlock(const graphi_state *state);
+
+/* After versions have risen. */
+void state_changed(graphi_state *state);
 
 struct parameter *state_parameter(const graphi_state *state, const char *name); /* NULL: none */
 
