@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints include/graphi/ops.h (readable builders) and docs/operations.md from the table of operations; `make docs` runs
- * it and a test compares. Attributes that only passes set ("program", "pairs", ...) are left out of the builders. */
+ * it and a test compares. As JSON it is what the Python package makes its functions of. Attributes that only passes set
+ * ("program", "pairs", ...) are left out of the builders. */
 #include "base/text.h"
 #include "graph/op.h"
 
@@ -239,13 +240,77 @@ static void docs(void)
     printf("%s", numbers);
 }
 
+static void print_quoted(const char *text)
+{
+    putchar('"');
+    for (const char *c = text ? text : ""; *c; c++)
+        printf(*c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+    putchar('"');
+}
+
+static void field(const char *name, const char *text)
+{
+    printf(", \"%s\": ", name);
+    print_quoted(text);
+}
+
+static void json_attribute(const struct op_attribute *a, bool first)
+{
+    static const char *const types[] = {"int", "float", "ints"};
+    printf("%s\n   {\"name\": ", first ? "" : ",");
+    print_quoted(a->name);
+    field("type", types[a->type]);
+    field("meaning", a->meaning);
+    printf(", \"required\": %s, \"default\": ", a->required ? "true" : "false");
+    if (a->type == GRAPHI_INTS)
+        printf("[]}");
+    else if (a->type == GRAPHI_FLOAT)
+        printf("%.17g}", a->f);
+    else
+        printf("%lld}", (long long)a->i);
+}
+
+/* What builders take and give: passes append to some operations, so of these it is less than the table has. */
+static void json_kind(const struct op_kind *kind)
+{
+    const bool list = kind->max_inputs != kind->min_inputs && !extended_by_passes(kind);
+    printf(" {\"name\": ");
+    print_quoted(kind->name);
+    field("summary", kind->summary);
+    const char *rule = kind->max_inputs == 1 ? "[...] to the same" : "inputs broadcast by numpy's rule";
+    field("shapes", kind->shapes ? kind->shapes : rule);
+    printf(", \"inputs\": %d, \"list\": %s, \"outputs\": %d, \"gradient\": %s, \"attributes\": [", kind->min_inputs,
+           list ? "true" : "false", kind->outputs < 0 && extended_by_passes(kind) ? 1 : kind->outputs,
+           kind->gradient ? "true" : "false");
+    bool first = true;
+    for (const struct op_attribute *a = kind->attributes; a && a->name; a++)
+        if (!a->internal)
+            json_attribute(a, first), first = false;
+    printf("]}");
+}
+
+static void json(void)
+{
+    bool first = true;
+    printf("[\n");
+    for (int i = 0; op_at(i); i++)
+        if (built(op_at(i)->name)) {
+            printf(first ? "" : ",\n");
+            json_kind(op_at(i));
+            first = false;
+        }
+    printf("\n]\n");
+}
+
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "header") == 0)
         header();
     else if (argc == 2 && strcmp(argv[1], "docs") == 0)
         docs();
+    else if (argc == 2 && strcmp(argv[1], "json") == 0)
+        json();
     else
-        return fprintf(stderr, "usage: generate_ops header|docs\n"), 2;
+        return fprintf(stderr, "usage: generate_ops header|docs|json\n"), 2;
     return 0;
 }

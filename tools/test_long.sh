@@ -25,11 +25,12 @@ declare -A about=(
     [arm]="a cross build for 64-bit ARM and its unit tests and whole plans, emulated: the plain kernels where there are no others"
     [browser]="the timeline in chromium"
     [traffic]="memory traffic of a fused node, counted by an emulated cache"
+    [python]="the wheel, built and used in a fresh environment"
     [cli]="the command's kill and resume tests at many random moments"
     [onnx]="ONNX's own tests; with DATA, streaming models against stored outputs"
     [sweep]="the profiler's choice against the exhaustive sweep")
-declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=9 [cpus]=30 [arm]=20 [browser]=4 [traffic]=4 [cli]=8 [onnx]=10 [sweep]=15)
-all=(asan tsan faults fuzz random cpus arm browser traffic cli onnx sweep)
+declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=9 [cpus]=30 [arm]=20 [browser]=4 [traffic]=4 [python]=15 [cli]=8 [onnx]=10 [sweep]=15)
+all=(asan tsan faults fuzz random cpus arm browser traffic python cli onnx sweep)
 
 # Tests that start threads or execute plans: a race elsewhere is impossible. ThreadSanitizer makes everything ten times slower, so whole
 # networks and graphs of 100,000 operations are left out; test_resident counts pages, of which ThreadSanitizer has its own.
@@ -103,6 +104,8 @@ part_arm() {
 part_browser() { need chromium && build release graphi_cli && tests release -R 'test_timeline$'; }
 
 part_traffic() { need valgrind && build release traffic && tests release -R 'test_traffic$'; }
+
+part_python() { build release && tests release -R 'test_python_wheel$'; }
 
 part_cli() {
     build release graphi_cli bench_sweep || return 1

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphi from Python: graphs, plans, states and runs. docs/python.md is the tour.
+
+    graph = graphi.Graph()
+    x = graph.input("x", "float32", (4, 3))
+    w = graph.parameter("w", "float32", (3, 2), init="glorot_uniform")
+    graph.output("y", graphi.relu(x @ w))
+    run = graphi.Run(graphi.Plan(graph))
+    y = run(x=numpy.ones((4, 3), "float32"))["y"]
+"""
+from . import models
+from ._native import lib as _lib
+from .errors import (BusyError, ClosedError, DtypeError, Error, FileError, InterruptedError, InvalidError, MissedError, NonFiniteError,
+                     OutOfMemoryError, RefusedError, UnknownNameError, UnsupportedError, UsageError, text_of as _text_of)
+from .graph import Graph, Port, Symbol, Value
+from .machine import Machine
+from .operations import *  # noqa: F403
+from .operations import __all__ as _operations
+from .plan import Plan, simulate
+from .run import Run, Timeline
+from .state import State
+
+__version__ = _text_of(_lib.graphi_version())
+__all__ = ["BusyError", "ClosedError", "DtypeError", "Error", "FileError", "Graph", "InterruptedError", "InvalidError", "Machine",
+           "MissedError", "NonFiniteError", "OutOfMemoryError", "Plan", "Port", "RefusedError", "Run", "State", "Symbol", "Timeline",
+           "UnknownNameError", "UnsupportedError", "UsageError", "Value", "models", "simulate", *_operations]
+
+
+def __getattr__(name: str) -> object:
+    from .errors import unknown
+    raise AttributeError(str(unknown("graphi", name, __all__)))

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs: one execution context of a plan over a state, for one thread at a time. Python's lock is released while one executes."""
+from __future__ import annotations
+
+import html
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Union
+
+import numpy as np
+
+from ._native import ffi, lib
+from .arrays import DTYPES, dense, numpy_dtype, pointer_to
+from .errors import InvalidError, check, unknown
+from .graph import Port, taken
+from .handles import Handle, OneThread, Using
+from .plan import Plan
+from .state import State
+from .structs import Info, as_info, text
+
+
+class Timeline:
+    """The last traced execution: every operation on its executor. Jupyter shows it as it is."""
+
+    def __init__(self, page: str, events: str) -> None:
+        self.html, self.json = page, events
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{html.escape(self.html)}" width="100%" height="480" frameborder="0"></iframe>'
+
+    def save(self, prefix: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes PREFIX.html, for a browser, and PREFIX.json, for Perfetto."""
+        Path(f"{os.fspath(prefix)}.html").write_text(self.html, encoding="utf-8")
+        Path(f"{os.fspath(prefix)}.json").write_text(self.json, encoding="utf-8")
+
+
+class Run(Handle):
+    """A run of `plan` over `state` (None: a fresh one of the plan's graph)."""
+
+    def __init__(self, plan: Plan, state: Optional[State] = None) -> None:
+        self.plan, self.state = plan, State(plan.graph) if state is None else state
+        self._one = OneThread("Run")
+        self._sizes: Dict[str, int] = {}
+        self._names = {name: text(name, "run") for name in (*plan._inputs, *plan._outputs)}
+        out = ffi.new("graphi_run **")
+        with Using(plan, self.state) as (plan_pointer, state_pointer):
+            check(lib.graphi_run_create(plan_pointer, state_pointer, out))
+            self._own(out[0], lib.graphi_run_destroy, (plan, self.state))
+
+    def _port(self, name: str, ports: Dict[str, Port], what: str) -> Port:
+        port = ports.get(name)
+        if port is None:
+            raise unknown(f"run: {what}", name, ports)
+        return port
+
+    def _shape(self, name: str, port: Port, array: Any) -> None:
+        """Refuses other shapes; the first size of an input that has a symbol becomes the symbol's."""
+        symbol = self.plan._symbolic.get(name)
+        if array.ndim != len(port.shape) or (array.shape[1:] if symbol else array.shape) != (port.shape[1:] if symbol else port.shape):
+            raise InvalidError(f"INVALID: input '{name}': found shape {list(array.shape)}, expected {list(port.shape)}")
+        if symbol and self._sizes.get(symbol.name, symbol.bound) != array.shape[0]:
+            self._resize(symbol.name, array.shape[0])
+
+    def _resize(self, symbol: str, size: int) -> None:
+        check(lib.graphi_run_set_symbol(self._live().pointer, text(symbol, "run: symbol"), size))
+        self._sizes[symbol] = size
+
+    def _feed(self, name: str, data: Any) -> None:
+        port = self._port(name, self.plan._inputs, "input")
+        number = DTYPES[port.dtype]
+        array = dense(data, number, f"input '{name}'")
+        if array.shape != port.shape or name in self.plan._symbolic:
+            self._shape(name, port, array)
+        check(lib.graphi_run_set(self._live().pointer, self._names[name], number, pointer_to(array), array.nbytes))
+
+    def _fetch(self, name: str, out: Any = None) -> Any:
+        port = self._port(name, self.plan._outputs, "output")
+        number, failed = DTYPES[port.dtype], 0
+        for shape in self._shapes(port):
+            array = np.empty(shape, numpy_dtype(number)) if out is None else self._room(name, port, shape, out)
+            if array is not None:
+                failed = lib.graphi_run_get(self._live().pointer, self._names[name], number, pointer_to(array), array.nbytes)
+                if not failed:
+                    return array
+        check(failed)
+        raise InvalidError(f"INVALID: output '{name}': found room for shape {list(out.shape)}, expected {list(port.shape)}")
+
+    def _room(self, name: str, port: Port, shape: Any, out: Any) -> Any:
+        if not isinstance(out, np.ndarray) or not out.flags.c_contiguous or not out.flags.writeable:
+            raise InvalidError(f"INVALID: output '{name}': found an array that cannot be written as it is, expected a dense, writable one")
+        dense(out, DTYPES[port.dtype], f"output '{name}'")
+        return out if out.shape == shape else None
+
+    def _shapes(self, port: Port) -> List[Any]:
+        """What the output's shape may be: its first size follows a symbol or does not, of which the library knows the one."""
+        shapes = []
+        for name, size in self._sizes.items():
+            bound = self.plan._symbols[name].bound if name in self.plan._symbols else 0
+            if port.shape and bound and port.shape[0] % bound == 0:
+                shapes.append((port.shape[0] // bound * size, *port.shape[1:]))
+        return [*shapes, port.shape]
+
+    def _use(self) -> Any:
+        return Using(self)
+
+    def set(self, name: str, data: Any) -> None:
+        """Copies an input's content in; it stays until it is set again."""
+        with self._one, self._use():
+            self._feed(name, data)
+
+    def get(self, name: str, out: Any = None) -> Any:
+        """An output of the last execution: a new array, or `out` filled."""
+        with self._one, self.state._shared.reading(), self._use():
+            return self._fetch(name, out)
+
+    def set_symbol(self, name: str, size: int) -> None:
+        """A bounded size, 1 to its bound, before the inputs that have it. Inputs whose first size it is set it themselves."""
+        with self._one, self._use():
+            self._resize(name, size)
+
+    def set_first_sample(self, index: int) -> None:
+        """Global index of the first sample of the next batch: random numbers are keyed by it."""
+        with self._one, self._use() as (pointer,):
+            lib.graphi_run_set_first_sample(pointer, index)
+
+    def execute(self) -> None:
+        """One iteration; of a graph with updates, one step."""
+        shared, writes = self.state._shared, self.plan._writes
+        with self._one, self._use() as (pointer,):
+            self._execute(pointer, shared, writes)
+
+    @staticmethod
+    def _execute(pointer: Any, shared: Any, writes: bool) -> None:
+        shared.acquire(writes)
+        try:
+            check(lib.graphi_run_execute(pointer))
+        finally:
+            shared.release(writes)
+
+    def __call__(self, **inputs: Any) -> Dict[str, Any]:
+        """Feeds, executes, and gives all outputs by name. `run.feed({...})` is the same for names that are no words of Python."""
+        return self.feed(inputs)
+
+    def feed(self, inputs: Dict[str, Any]) -> Dict[str, Any]:
+        plan, shared = self.plan, self.state._shared
+        with self._one, self._use() as (pointer,):
+            for name, data in inputs.items():
+                self._feed(name, data)
+            self._execute(pointer, shared, plan._writes)
+            with shared.reading():
+                return {name: self._fetch(name) for name in plan._outputs}
+
+    @property
+    def info(self) -> Info:
+        """Times and counts of executions, as graphi_run_info of graphi/run.h."""
+        out = ffi.new("graphi_run_info *")
+        with self._one, self._use() as (pointer,):
+            lib.graphi_run_get_info(pointer, out)
+        return as_info(out)
+
+    def explain(self) -> str:
+        """What the policy has learned from this run's executions."""
+        out = ffi.new("char **")
+        with self._one, self._use() as (pointer,):
+            check(lib.graphi_run_explain(pointer, out))
+        return taken(out)
+
+    def trace(self, on: bool = True) -> None:
+        """Keeps records of the operations of the following executions."""
+        with self._one, self._use() as (pointer,):
+            check(lib.graphi_run_trace(pointer, on))
+
+    @property
+    def summary(self) -> Info:
+        """Of the last traced execution: span, and what the executors' time went into."""
+        out = ffi.new("graphi_trace_summary *")
+        with self._one, self._use() as (pointer,):
+            check(lib.graphi_run_trace_summary(pointer, out))
+        return as_info(out)
+
+    @property
+    def operations(self) -> List[Info]:
+        """A row for each operation of the last traced execution: pandas.DataFrame(run.operations)."""
+        rows, row = [], ffi.new("graphi_trace_operation *")
+        summary = self.summary
+        with self._one, self._use() as (pointer,):
+            for place in range(summary.operations):
+                check(lib.graphi_run_trace_operation(pointer, place, row))
+                rows.append(as_info(row))
+        return rows
+
+    def timeline(self) -> Timeline:
+        """The picture of the last traced execution."""
+        with tempfile.TemporaryDirectory() as folder, self._one, self._use() as (pointer,):
+            prefix = Path(folder) / "timeline"
+            check(lib.graphi_run_write_timeline(pointer, text(prefix, "timeline")))
+            return Timeline(Path(f"{prefix}.html").read_text(encoding="utf-8"), Path(f"{prefix}.json").read_text(encoding="utf-8"))
+
+
+__all__ = ["Run", "Timeline"]
