@@ -19,6 +19,25 @@ if(GRAPHI_TESTS)
     add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${GRAPHI_TEST_SECONDS} ENVIRONMENT "GRAPHI_BIN=${CMAKE_BINARY_DIR}/graphi")
   endforeach()
+  # Labels. `unit`: what sanitizers run after every `make test` (tools/test_sanitized.sh); whole networks, graphs of 100,000 operations
+  # and what repeats a plan for each allocation that fails wait for tools/test_long.sh, since a sanitizer makes them minutes.
+  # `threads`: tests that start threads or execute plans, a race elsewhere is impossible; whole networks aside. test_resident counts
+  # pages, and ThreadSanitizer has pages of its own.
+  set(heavy allot curves data faults identity large_graphs networks profile resident workloads)
+  set(unthreaded large_graphs networks resident workloads)
+  foreach(source ${test_sources})
+    get_filename_component(name ${source} NAME_WE)
+    string(REPLACE "test_" "" idea ${name})
+    file(STRINGS ${source} threaded REGEX "pthread_|graphi_run_execute|graphi_plan_(tune|profile)|schedule_run|session[.]h" LIMIT_COUNT 1)
+    set(labels)
+    if(NOT idea IN_LIST heavy)
+      list(APPEND labels unit)
+    endif()
+    if(threaded AND NOT idea IN_LIST unthreaded)
+      list(APPEND labels threads)
+    endif()
+    set_tests_properties(${name} PROPERTIES LABELS "${labels}")
+  endforeach()
   # It counts calls of the heap, also the C library's own that the linker sees.
   target_link_options(test_run PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=posix_memalign)
   set_tests_properties(test_scheduler PROPERTIES TIMEOUT ${long_seconds}) # a few seconds, but where others take its cores

@@ -8,12 +8,9 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-jobs=${JOBS:-$(nproc)} scale=${LIMIT_SCALE:-1}
+. tools/test_sanitized.sh # configure, build, choose, tests, only, limited; jobs, scale
 logs=build/long
 mkdir -p "$logs"
-export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
-# A fork in a process with threads is what test_identity is about: the child may start its own.
-export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1 die_after_fork=0"
 
 declare -A about=(
     [asan]="Address- and UndefinedBehaviorSanitizer, all tests but those of faults and fuzz"
@@ -32,11 +29,6 @@ declare -A about=(
 declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=9 [cpus]=30 [arm]=20 [browser]=4 [traffic]=4 [python]=15 [cli]=8 [onnx]=10 [sweep]=15)
 all=(asan tsan faults fuzz random cpus arm browser traffic python cli onnx sweep)
 
-# Tests that start threads or execute plans: a race elsewhere is impossible. ThreadSanitizer makes everything ten times slower, so whole
-# networks and graphs of 100,000 operations are left out; test_resident counts pages, of which ThreadSanitizer has its own.
-slow='test_(networks|workloads|large_graphs|resident)'
-threaded="^($(grep -lE 'pthread_|graphi_run_execute|graphi_plan_(tune|profile)|schedule_run|session[.]h' tests/test_*.c |
-    sed 's|.*/||; s|[.]c$||' | grep -vxE "$slow" | paste -sd '|'))$"
 # Tests that make allocations or writes fail.
 faults="^($(grep -lE '(mem|file)_fail_after' tests/test_*.c | sed 's|.*/||; s|[.]c$||' | paste -sd '|'))$"
 # Programs that print what they find in the machine, or need other programs, stay out of the emulator.
@@ -45,16 +37,6 @@ emulated='^test_(conv|conv_small|elementwise|gemm|layers_kernels|layers_ops|pool
 running='^test_(run|scheduler|random_graphs)$'
 plans='^test_(scheduler|random_graphs|differential|cells|forms|bands|scratch|params)$'
 
-configure() { cmake --preset "$1" -DGRAPHI_TEST_SECONDS=$((300 * scale)) >/dev/null; }
-build() { configure "$1" && cmake --build "build/$1" -j"$jobs" ${2:+--target "${@:2}"}; }
-tests() { ctest --test-dir "build/$1" --output-on-failure --no-tests=error -j"$jobs" "${@:2}"; }
-# Builds no more than the tests that options of ctest choose; they are programs of their names, which are left in `chosen`.
-choose() {
-    configure "$1" && mapfile -t chosen < <(ctest --test-dir "build/$1" -N "${@:2}" | sed -n 's/^ *Test *#[0-9]*: //p')
-    [ ${#chosen[@]} -gt 0 ] || { echo "test_long: found no test by ${*:2}, expected some"; return 1; }
-    cmake --build "build/$1" -j"$jobs" --target "${chosen[@]}"
-}
-only() { choose "$@" && tests "$@"; }
 need() { command -v "$1" >/dev/null || { echo "test_long: found no $1, expected it: tools/setup.sh long"; return 1; }; }
 # One line when a command ends, with its last words if it failed; $1 names it, $2 is its limit in seconds.
 said() {
@@ -72,8 +54,11 @@ said() {
 export -f said
 export logs scale
 
-part_asan() { build asan && tests asan -LE 'long|fuzz' -E "test_structure|$faults"; }
-part_tsan() { only tsan -R "$threaded"; }
+part_asan() {
+    local options=(-DGRAPHI_BENCH=ON) # continuous integration leaves them out of the same folder
+    build asan && tests asan -LE 'long|fuzz' -E "test_structure|$faults"
+}
+part_tsan() { only tsan -L '^threads$'; }
 part_faults() { only asan -R "$faults"; }
 
 part_fuzz() {
@@ -159,14 +144,6 @@ shown() {
         fi
     done
 }
-# In a process group of its own, so that the limit and Ctrl-C end all that the part has started; what runs in the background would
-# ignore Ctrl-C otherwise, also in tests of it.
-limited() {
-    env --default-signal=INT,QUIT timeout -k 10 "$1" tools/test_long.sh --inside "$2" 2>&1 &
-    # shellcheck disable=SC2064
-    trap "kill $!" INT TERM
-    wait $!
-}
 trap 'exit 130' INT
 
 declare -A verdict
@@ -175,7 +152,7 @@ for part in "${parts[@]}"; do
     started=$SECONDS minutes=$((limit[$part] * scale))
     echo "== $part: ${about[$part]} (at most $minutes minutes)"
     # What it is doing goes to the terminal, everything to the log.
-    limited $((minutes * 60)) "$part" | tee "$logs/$part.log" | shown
+    limited $((minutes * 60)) tools/test_long.sh --inside "$part" | tee "$logs/$part.log" | shown
     status=${PIPESTATUS[0]}
     case $status in
     0) verdict[$part]="passed in $((SECONDS - started)) s" ;;
