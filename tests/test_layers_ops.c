@@ -261,6 +261,10 @@ static void every_gradient_has_differences(void **state)
         "conv2d_backward_data",
         "conv2d_backward_weights", /* test_products */
         "call",                    /* test_graph */
+        "lstm",
+        "gru",
+        "rnn",
+        "sequence_offsets", /* test_recurrence */
         "batch_norm_inference",
         "split",
         "cast", /* below, by formula */

@@ -109,14 +109,19 @@ struct session {
     graphi_run *run;
 };
 
-static struct session open_session(const struct network *n, int width, const char *isa)
+static struct session open_graph(graphi_graph *graph, int width, const char *isa)
 {
-    struct session s = {.graph = build(n)};
+    struct session s = {.graph = graph};
     graphi_plan_options options = {.isa = isa, .setting = {.executors = 1, .width = width}};
     check_ok(graphi_plan_create(s.graph, machine, &options, &s.plan));
     check_ok(graphi_state_create(s.graph, 5, &s.state));
     check_ok(graphi_run_create(s.plan, s.state, &s.run));
     return s;
+}
+
+static struct session open_session(const struct network *n, int width, const char *isa)
+{
+    return open_graph(build(n), width, isa);
 }
 
 static void close_session(struct session *s)
@@ -478,6 +483,163 @@ static void gradients_are_those_of_differences(void **state)
     }
 }
 
+/* Attributes that layers do not set: each with its functions, of which the first derivatives are continuous almost
+ * everywhere. */
+static const struct variant {
+    const char *name, *kind;
+    int gates;
+    int64_t functions[3], peepholes, input_forget, reset_after, reverse;
+    double clip;
+} variants[] = {
+    {"peepholes", "lstm", 4, {GRAPHI_SIGMOID, GRAPHI_TANH, GRAPHI_TANH}, 1, 0, 0, 0, 0},
+    {"peepholes and input_forget, backward", "lstm", 4, {GRAPHI_SIGMOID, GRAPHI_SOFTSIGN, GRAPHI_ELU}, 1, 1, 0, 1, 0},
+    {"clip", "lstm", 4, {GRAPHI_SIGMOID, GRAPHI_TANH, GRAPHI_TANH}, 0, 0, 0, 0, 0.7},
+    {"hard sigmoid", "lstm", 4, {GRAPHI_HARD_SIGMOID, GRAPHI_SOFTPLUS, GRAPHI_AFFINE}, 0, 0, 0, 0, 0},
+    {"softplus", "gru", 3, {GRAPHI_SIGMOID, GRAPHI_SOFTPLUS}, 0, 0, 0, 0, 0},
+    {"leaky", "gru", 3, {GRAPHI_SIGMOID, GRAPHI_LEAKY_RELU}, 0, 0, 1, 1, 0},
+    {"scaled tanh", "rnn", 1, {GRAPHI_SCALED_TANH}, 0, 0, 0, 0, 0},
+    {"thresholded", "rnn", 1, {GRAPHI_THRESHOLDED_RELU}, 0, 0, 0, 0, 2},
+};
+
+static graphi_graph *build_variant(const struct variant *v)
+{
+    const int64_t units = 18, all = v->gates * units;
+    const bool lstm = v->gates == 4, gru = v->gates == 3;
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    const graphi_initializer init = {.kind = GRAPHI_INIT_UNIFORM, .a = -0.4, .b = 0.4};
+    graphi_value in[7] = {graphi_parameter(g, "x", GRAPHI_F32, 2, (int64_t[]){BATCH * 4, all}, &init),
+                          graphi_parameter(g, "u", GRAPHI_F32, 2, (int64_t[]){units, all}, &init),
+                          graphi_parameter(g, "b", GRAPHI_F32, 1, &all, &init),
+                          graphi_parameter(g, "h0", GRAPHI_F32, 2, (int64_t[]){BATCH, units}, &init)};
+    int count = 4;
+    if (lstm)
+        in[count++] = graphi_parameter(g, "c0", GRAPHI_F32, 2, (int64_t[]){BATCH, units}, &init);
+    if (gru && v->reset_after)
+        in[count++] = graphi_parameter(g, "inner", GRAPHI_F32, 1, &units, &init);
+    if (v->peepholes)
+        in[count++] = graphi_parameter(g, "peepholes", GRAPHI_F32, 2, (int64_t[]){3, units}, &init);
+    const graphi_attribute attributes[] = {{"units", GRAPHI_INT, units, 0, NULL, 0},
+                                           {"functions", GRAPHI_INTS, 0, 0, v->functions,
+                                            lstm  ? 3
+                                            : gru ? 2
+                                                  : 1},
+                                           {"peepholes", GRAPHI_INT, v->peepholes, 0, NULL, 0},
+                                           {"input_forget", GRAPHI_INT, v->input_forget, 0, NULL, 0},
+                                           {"reset_after", GRAPHI_INT, v->reset_after, 0, NULL, 0},
+                                           {"reverse", GRAPHI_INT, v->reverse, 0, NULL, 0},
+                                           {"clip", GRAPHI_FLOAT, 0, v->clip, NULL, 0}};
+    graphi_value y = graphi_op(g, v->kind, count, in, 7, attributes);
+    float weight[18];
+    uint64_t seed = 3;
+    for (int i = 0; i < units; i++)
+        weight[i] = number(&seed);
+    graphi_value factor = graphi_constant(g, GRAPHI_F32, 2, (int64_t[]){1, units}, weight);
+    graphi_value loss = graphi_reduce_sum(g, graphi_mul(g, y, factor), NULL, 0, 0);
+    graphi_output(g, "loss", loss);
+    graphi_port port;
+    for (int i = 0; graphi_graph_at(g, GRAPHI_PORT_PARAMETER, i, &port); i++) {
+        graphi_value wrt = graphi_find(g, port.name), gradient;
+        char name[80];
+        graphi_gradients(g, loss, 1, &wrt, &gradient);
+        snprintf(name, sizeof name, "d %s", port.name);
+        graphi_output(g, name, gradient);
+    }
+    check_ok(graphi_graph_status(g));
+    return g;
+}
+
+/* A derivative of another function, a peephole of another gate, what was clipped that lets a gradient through. */
+static void attributes_have_gradients_of_differences(void **state)
+{
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        struct session s = open_graph(build_variant(&variants[i]), 1, NULL);
+        execute(&s, NULL, 0);
+        struct results r = collect(&s, -1);
+        graphi_port port;
+        for (int k = 0; graphi_graph_at(s.graph, GRAPHI_PORT_PARAMETER, k, &port); k++)
+            check_parameter(&s, variants[i].name, &port, NULL, 0, &r);
+        free_results(&r);
+        close_session(&s);
+    }
+}
+
+/* What an operation refuses when it is added, and what an execution finds in its data. */
+static void what_is_wrong_is_refused(void **state)
+{
+    static const int32_t rising[] = {2, 3}, beyond[] = {STEPS + 1, 1}, few[] = {2, 1};
+    struct network n = network_of(&forms[0], 2, STEPS, true, false);
+    struct session s = open_session(&n, 1, NULL);
+    execute(&s, few, 2);
+    check_ok(graphi_run_set(s.run, "lengths", GRAPHI_I32, rising, sizeof rising));
+    assert_int_equal(graphi_run_execute(s.run), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "found length 3 in row 1 after 2"));
+    check_ok(graphi_run_set(s.run, "lengths", GRAPHI_I32, beyond, sizeof beyond));
+    assert_int_equal(graphi_run_execute(s.run), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "found length 6 in row 0, expected 0 to 5"));
+    check_ok(graphi_run_set(s.run, "lengths", GRAPHI_I32, (int32_t[]){1, 1}, sizeof few)); /* rows of x are 3 */
+    assert_int_equal(graphi_run_execute(s.run), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "found lengths of 2 steps"));
+    close_session(&s);
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){6, 4});
+    const graphi_recurrent_options options = {.units = 3, .batch = 2, .lowering = GRAPHI_LOWERING_FUSED};
+    assert_int_equal(graphi_lstm(g, x, NULL, NULL, GRAPHI_NONE, &options, NULL), GRAPHI_NONE);
+    assert_int_equal(graphi_graph_status(g), GRAPHI_INVALID);
+    graphi_graph_destroy(g);
+}
+
+/* Gates of ONNX and Keras find their places: a unit of each gate has its gate's number. */
+static void weights_of_others_find_their_gates(void **state)
+{
+    static const struct {
+        graphi_cell cell;
+        graphi_weights_from from;
+        float theirs[4], ours[4];
+        int gates;
+    } cases[] = {
+        {GRAPHI_LSTM, GRAPHI_FROM_ONNX, {'i', 'o', 'f', 'c'}, {'i', 'f', 'c', 'o'}, 4},
+        {GRAPHI_LSTM, GRAPHI_FROM_KERAS, {'i', 'f', 'c', 'o'}, {'i', 'f', 'c', 'o'}, 4},
+        {GRAPHI_LSTM, GRAPHI_FROM_PYTORCH, {'i', 'f', 'c', 'o'}, {'i', 'f', 'c', 'o'}, 4},
+        {GRAPHI_GRU, GRAPHI_FROM_ONNX, {'z', 'r', 'h'}, {'r', 'z', 'h'}, 3},
+        {GRAPHI_GRU, GRAPHI_FROM_KERAS, {'z', 'r', 'h'}, {'r', 'z', 'h'}, 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float b[8], w_ih[4], w_hh[4], b_ih[4], b_hh[4];
+        for (int g = 0; g < cases[i].gates; g++) {
+            b[g] = cases[i].theirs[g];
+            b[cases[i].gates + g] = cases[i].theirs[g] + 0.5f;
+        }
+        const graphi_recurrent_weights weights = {cases[i].theirs, cases[i].theirs, b};
+        check_ok(graphi_recurrent_convert(cases[i].cell, cases[i].from, false, 1, 1, &weights, w_ih, w_hh, b_ih, b_hh));
+        const bool two = cases[i].from != GRAPHI_FROM_KERAS || cases[i].cell == GRAPHI_GRU;
+        for (int g = 0; g < cases[i].gates; g++) {
+            assert_true(w_ih[g] == cases[i].ours[g] && w_hh[g] == cases[i].ours[g] && b_ih[g] == cases[i].ours[g]);
+            assert_true(b_hh[g] == (two ? cases[i].ours[g] + 0.5f : 0));
+        }
+    }
+}
+
+/* Packed and back: what was padded is zero, the rest is as it was. */
+static void sequences_come_back(void **state)
+{
+    static const int32_t lengths[] = {1, 3, 0, 3};
+    int64_t order[4], padded[4 * 3], rows[7], back[4 * 3];
+    for (int64_t i = 0; i < 12; i++)
+        padded[i] = i + 1;
+    check_ok(graphi_sequence_sort(4, lengths, order));
+    assert_memory_equal(order, ((int64_t[]){1, 3, 0, 2}), sizeof order);
+    check_ok(graphi_sequence_pack(4, 3, sizeof *rows, lengths, order, padded, rows));
+    assert_memory_equal(rows, ((int64_t[]){4, 10, 1, 5, 11, 6, 12}), sizeof rows);
+    check_ok(graphi_sequence_unpack(4, 3, sizeof *rows, lengths, order, rows, back));
+    assert_memory_equal(back, ((int64_t[]){1, 0, 0, 4, 5, 6, 0, 0, 0, 10, 11, 12}), sizeof back);
+    assert_int_equal(graphi_sequence_sort(1, (int32_t[]){-1}, order), GRAPHI_INVALID);
+    assert_int_equal(graphi_sequence_pack(4, 2, sizeof *rows, lengths, order, padded, rows), GRAPHI_INVALID);
+    assert_int_equal(graphi_sequence_pack(4, 3, sizeof *rows, lengths, (int64_t[]){0, 1, 2, 3}, padded, rows),
+                     GRAPHI_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,6 +650,10 @@ int main(void)
         cmocka_unit_test(lengths_are_as_each_by_itself),
         cmocka_unit_test(a_sequence_of_no_steps_has_zeros),
         cmocka_unit_test(gradients_are_those_of_differences),
+        cmocka_unit_test(attributes_have_gradients_of_differences),
+        cmocka_unit_test(what_is_wrong_is_refused),
+        cmocka_unit_test(weights_of_others_find_their_gates),
+        cmocka_unit_test(sequences_come_back),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }
