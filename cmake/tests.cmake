@@ -110,9 +110,9 @@ endif()
 
 # Tests run side by side (`make test`): those that take longest begin first, in this order, so that none runs on alone at the end.
 if(GRAPHI_TESTS)
-  set(longest test_cli_plans test_cli_bench test_networks_workloads test_cli_data test_cli test_docs_faults test_cli_signals test_cli_resume
-      test_networks fuzz_plan test_structure_faults test_identity test_workloads test_cli_use test_large_graphs test_run test_gemm fuzz_curves
-      test_memory_plan test_install)
+  set(longest test_cli_plans test_cli_bench test_cli_data test_identity test_cli test_cli_words test_workloads test_networks_workloads test_gemm
+      test_allot test_networks test_cli_signals test_cli_resume test_large_graphs fuzz_plan test_cli_use test_run fuzz_curves test_tune
+      test_memory_plan test_install test_layers_kernels)
   list(LENGTH longest cost)
   foreach(name ${longest})
     if(TEST ${name})
