@@ -115,6 +115,8 @@ def test_inspect(cli):
     found = cli.result("inspect", file)["model"]
     assert found["nodes"] == 2 and found["parameters"] == 2 and found["inputs"][0]["shape"] == [-1, 2]
     assert [op["supported"] for op in found["operators"]] == [True, False]
+    assert [op["planned"] for op in found["operators"]] == [True, False]
+    assert "plan: none" in done and "NoSuch" in found["plan"]["reason"]
 
 
 def write_test(folder, content, expected):

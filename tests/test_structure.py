@@ -35,7 +35,8 @@ KNOWS = {
     "train": ["engine"],
     "value": ["base"],
     "onnx": ["value"],
-    "session": ["onnx"],
+    "flow": ["onnx"],  # and the engine by its public API
+    "session": ["flow"],
     "models": [],  # the public API only, the macros of base/status.h, and the floating-point mode
     "tool": [],    # the public API only, the names of temporary files, and what text is
     "cli": ["tool"],

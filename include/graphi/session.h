@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions that run ONNX files. A session is immutable once it is open; any number of threads may run it at once. */
+/* Sessions that run ONNX files. Any number of threads may run one at once. Models of which every operator can be part
+ * of a plan are compiled in the first run at sizes of inputs that are new; plans of the last eight are kept. All others
+ * run operator by operator. Both round differently (docs/onnx.md). */
 #ifndef GRAPHI_SESSION_H
 #define GRAPHI_SESSION_H
 
@@ -14,6 +16,8 @@ typedef struct graphi_session graphi_session;
 
 typedef struct graphi_session_options {
     int64_t loop_limit; /* trips of one Loop before it fails; 0: 100 million */
+    int threads;        /* of plans; 0: all cores */
+    bool host;          /* everything runs operator by operator, nothing in plans */
 } graphi_session_options;
 
 /* Opens an ONNX model of IR 3 to 14, opsets 6 to 28: from a file, or from bytes, which may be freed afterwards; `path`
@@ -46,6 +50,7 @@ typedef struct graphi_session_operator {
     const char *domain, *name; /* domain "": ONNX's own */
     int64_t nodes;             /* in all graphs, bodies of If, Loop and Scan among them */
     bool supported;
+    bool planned; /* an operator that plans have, for float32 and constant shapes */
 } graphi_session_operator;
 GRAPHI_API bool graphi_session_operator_at(const graphi_session *session, size_t i, graphi_session_operator *out);
 
@@ -56,6 +61,14 @@ typedef struct graphi_session_info {
     int64_t unsupported; /* nodes; graphi_session_inspect alone opens models that have any */
 } graphi_session_info;
 GRAPHI_API void graphi_session_get_info(const graphi_session *session, graphi_session_info *out);
+
+/* How the model would run at the sizes that it declares, those that it leaves open being 1. */
+typedef struct graphi_session_plan {
+    int64_t planned, folded; /* nodes in the plan, and those whose results are constants; 0 where there is no plan */
+    char reason[320];        /* why there is none; "" where there is one */
+} graphi_session_plan;
+/* Lowers the model without compiling it. Errors, *out untouched: MEMORY. Any thread. */
+GRAPHI_API graphi_status graphi_session_inspect_plan(const graphi_session *session, graphi_session_plan *out);
 
 /* As graphi_session_open of a file, for looking alone: operators that are not supported are no error; running is. */
 GRAPHI_API graphi_status graphi_session_inspect(const char *path, graphi_session **out);

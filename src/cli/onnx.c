@@ -186,11 +186,13 @@ static graphi_status tell(const struct onnx_job *job, struct result *result)
 int onnx_run(const struct options *options)
 {
     struct onnx_job job = {.options = options};
-    graphi_status status = options_only(
-        options, "run FILE.onnx", "--input --inputs --shape --output --repeat --compare --rtol --atol --json --quiet");
+    graphi_status status =
+        options_only(options, "run FILE.onnx",
+                     "--input --inputs --shape --host --output --repeat --compare --rtol --atol --json --quiet");
     if (status != GRAPHI_OK)
         return status;
-    status = graphi_session_open(options->subject, NULL, 0, NULL, &job.session);
+    status =
+        graphi_session_open(options->subject, NULL, 0, &(graphi_session_options){.host = options->host}, &job.session);
     if (status != GRAPHI_OK)
         return report_failure(status);
     struct result result = result_begin("run", NULL, options->argc, options->argv);

@@ -56,26 +56,48 @@ static json_t *operators(const graphi_session *session, FILE *out)
     for (size_t i = 0; graphi_session_operator_at(session, i, &op); i++) {
         if (out)
             fprintf(out, "operator %s%s%s: %lld%s\n", op.domain, *op.domain ? "." : "", op.name, (long long)op.nodes,
-                    op.supported ? "" : ", UNSUPPORTED");
+                    !op.supported ? ", UNSUPPORTED"
+                    : op.planned  ? ""
+                                  : ", in a plan only as a constant");
         json_t *item = json_object();
         result_string(item, "domain", op.domain);
         result_string(item, "name", op.name);
         result_integer(item, "nodes", op.nodes);
         result_set(item, "supported", json_boolean(op.supported));
+        result_set(item, "planned", json_boolean(op.planned));
         result_append(list, item);
     }
     return list;
+}
+
+static json_t *plan(const graphi_session_plan *found, FILE *out)
+{
+    json_t *item = json_object();
+    if (out && *found->reason)
+        fprintf(out, "plan: none, all nodes run one by one: %s\n", found->reason);
+    else if (out)
+        fprintf(out, "plan: %lld nodes, and %lld whose results are constants\n", (long long)found->planned,
+                (long long)found->folded);
+    result_integer(item, "nodes", found->planned);
+    result_integer(item, "folded", found->folded);
+    result_string(item, "reason", found->reason);
+    return item;
 }
 
 int onnx_inspect(const struct options *options)
 {
     graphi_session *session;
     graphi_session_info info;
+    graphi_session_plan lowered;
     graphi_status status = options_only(options, "inspect FILE.onnx", "--json --quiet");
     if (status != GRAPHI_OK)
         return status;
     if ((status = graphi_session_inspect(options->subject, &session)) != GRAPHI_OK)
         return report_failure(status);
+    if ((status = graphi_session_inspect_plan(session, &lowered)) != GRAPHI_OK) {
+        graphi_session_close(session);
+        return report_failure(status);
+    }
     FILE *out = options_json_is_stdout(options) ? NULL : stdout;
     struct result result = result_begin("inspect", NULL, options->argc, options->argv);
     graphi_session_get_info(session, &info);
@@ -97,6 +119,7 @@ int onnx_inspect(const struct options *options)
     result_set(model, "inputs", ports(session, GRAPHI_SESSION_INPUT, out));
     result_set(model, "outputs", ports(session, GRAPHI_SESSION_OUTPUT, out));
     result_set(model, "operators", operators(session, out));
+    result_set(model, "plan", plan(&lowered, out));
     result_set(result.root, "model", model);
     if (info.unsupported && out)
         fprintf(out, "%lld nodes have no operator: the model does not run\n", (long long)info.unsupported);

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/index.h"
 #include "base/memory.h"
+#include "flow/flow.h"
 #include "onnx/interpret.h"
 
 #include <stdio.h>
@@ -18,6 +19,7 @@ struct graphi_session {
     struct onnx_model *model;
     struct index inputs; /* by name, places in the graph's inputs */
     int64_t loop_limit;
+    struct flow *flow; /* NULL: the interpreter runs all */
 };
 
 static graphi_status index_inputs(struct graphi_session *session)
@@ -45,6 +47,8 @@ static graphi_status open_bytes(const char *path, const void *bytes, size_t size
         onnx_model_load(path ? path : "model", bytes, size, path ? folder : NULL, partly, &session->model);
     if (status == GRAPHI_OK)
         status = index_inputs(session);
+    if (status == GRAPHI_OK && !partly && !(options && options->host))
+        status = flow_create(session->model, options ? options->threads : 0, &session->flow);
     if (status != GRAPHI_OK) {
         graphi_session_close(session);
         return status;
@@ -72,6 +76,8 @@ graphi_status graphi_session_open(const char *path, const void *bytes, size_t si
     if (options && options->loop_limit < 0)
         return fail(GRAPHI_INVALID, "session", "found loop_limit %lld, expected 0 and more",
                     (long long)options->loop_limit);
+    if (options && options->threads < 0)
+        return fail(GRAPHI_INVALID, "session", "found %d threads, expected 0 and more", options->threads);
     return bytes ? open_bytes(path, bytes, size, options, false, out) : open_file(path, options, false, out);
 }
 
@@ -85,6 +91,7 @@ void graphi_session_close(graphi_session *session)
 {
     if (!session)
         return;
+    flow_free(session->flow);
     index_free(&session->inputs);
     onnx_model_free(session->model);
     mem_free(session);
@@ -116,8 +123,20 @@ bool graphi_session_operator_at(const graphi_session *session, size_t i, graphi_
     if (!session || !out || i >= session->model->uses.count)
         return false;
     const struct model_use *use = &session->model->uses.data[i];
-    *out = (graphi_session_operator){use->domain, use->type, use->nodes, use->supported};
+    *out = (graphi_session_operator){use->domain, use->type, use->nodes, use->supported,
+                                     use->supported && !*use->domain && flow_knows(use->type)};
     return true;
+}
+
+graphi_status graphi_session_inspect_plan(const graphi_session *session, graphi_session_plan *out)
+{
+    struct flow_report report;
+    GIVEN(session);
+    GIVEN(out);
+    TRY(flow_inspect(session->model, &report));
+    *out = (graphi_session_plan){.planned = report.planned, .folded = report.folded};
+    snprintf(out->reason, sizeof out->reason, "%s", report.reason);
+    return GRAPHI_OK;
 }
 
 void graphi_session_get_info(const graphi_session *session, graphi_session_info *out)
@@ -261,7 +280,10 @@ graphi_status graphi_session_run(const graphi_session *session, const char *cons
         status = find_outputs(session, outputs, output_count, numbers);
     if (status == GRAPHI_OK)
         status = set_inputs(&run, session, names, values, count);
-    if (status == GRAPHI_OK)
+    bool done = false;
+    if (status == GRAPHI_OK && session->flow)
+        status = flow_run(session->flow, run.values, &done);
+    if (status == GRAPHI_OK && !done)
         status = interpreter_run(&run);
     if (status == GRAPHI_OK)
         status = give_results(&run, numbers, output_count, results);

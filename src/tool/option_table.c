@@ -136,6 +136,7 @@ static const struct option rows[] = {
     {"--inputs", "FILE.npz", "FILE.onnx: contents of inputs, by name", OF_RUN, TEXT, AT(inputs), 0, 0, 0},
     {"--shape", "NAME=1x3x224x224", "FILE.onnx: size of an input that is random", OF_RUN, LIST, AT(shape),
      AT(shape_count), 0, 0},
+    {"--host", NULL, "FILE.onnx: operator by operator, without a plan", OF_RUN, FLAG, AT(host), 0, 0, 0},
     {"--compare", "FILE.npz", "FILE.onnx: expected outputs, by name; exit 1 where one differs", OF_RUN, TEXT,
      AT(compare), 0, 0, 0},
     {"--rtol", "X", "relative tolerance of a comparison; default 1e-4", OF_COMPARE, REAL, AT(rtol), AT(rtol_given), 0,

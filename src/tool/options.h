@@ -49,6 +49,7 @@ struct options {
     const char *input[32];
     int input_count;
     const char *inputs, *compare;
+    bool host;
     const char *shape[32];
     int shape_count;
     double rtol, atol;
