@@ -50,7 +50,7 @@ static void gives(const char *name, int ins, graphi_tensor **in, const struct at
     if (rank)
         assert_memory_equal(out->dims, dims, (size_t)rank * sizeof *dims);
     for (int64_t i = 0; i < out->count; i++)
-        if (!(fabs(value_double(out, i) - numbers[i]) <= 1e-6 * fabs(numbers[i])))
+        if (!(fabs(value_double(out, i) - numbers[i]) <= 1e-6 * fabs(numbers[i]) + 1e-9))
             fail_msg("%s: found %g at %lld, expected %g", name, value_double(out, i), (long long)i, numbers[i]);
     value_drop(out);
     for (int i = 0; i < ins; i++)
@@ -178,6 +178,82 @@ static void resizes_and_losses(void **state)
     value_drop(few[0]);
 }
 
+/* Fails with INVALID and a message that has `text`; drops the inputs. */
+static void refuses(const char *name, int ins, graphi_tensor **in, const struct attribute *attribute, const char *text)
+{
+    graphi_tensor *out;
+    assert_int_equal(run(name, ins, in, attribute, attribute != NULL, &out), GRAPHI_INVALID);
+    if (!strstr(graphi_message(), text))
+        fail_msg("%s: %s", name, graphi_message());
+    for (int i = 0; i < ins; i++)
+        value_drop(in[i]);
+}
+
+static void equations(void **state)
+{
+    struct attribute a = {.name = "equation", .kind = ATTRIBUTE_STRING, .s = "ij, jk -> ik"};
+    graphi_tensor *product[2] = {of(T_F32, 2, DIMS(2, 2), NUMBERS(1, 2, 3, 4)),
+                                 of(T_F32, 2, DIMS(2, 1), NUMBERS(10, 1))};
+    gives("Einsum", 2, product, &a, T_F32, 2, DIMS(2, 1), NUMBERS(12, 34));
+    a.s = "ii"; /* a label that is named twice is summed: the trace */
+    graphi_tensor *trace[1] = {of(T_I32, 2, DIMS(2, 2), NUMBERS(1, 2, 3, 4))};
+    gives("Einsum", 1, trace, &a, T_I32, 0, NULL, NUMBERS(5));
+    a.s = "ba"; /* letters in order: transposed */
+    graphi_tensor *turned[1] = {of(T_F64, 2, DIMS(2, 2), NUMBERS(1, 2, 3, 4))};
+    gives("Einsum", 1, turned, &a, T_F64, 2, DIMS(2, 2), NUMBERS(1, 3, 2, 4));
+    a.s = "...i,...i->...";
+    graphi_tensor *wide[2] = {of(T_F32, 2, DIMS(2, 2), NUMBERS(1, 2, 3, 4)), of(T_F32, 1, DIMS(2), NUMBERS(1, 10))};
+    gives("Einsum", 2, wide, &a, T_F32, 1, DIMS(2), NUMBERS(21, 43));
+    a.s = "i->k";
+    refuses("Einsum", 1, (graphi_tensor *[]){of(T_F32, 1, DIMS(2), NUMBERS(1, 2))}, &a, "in no term");
+    a.s = "i,i";
+    refuses("Einsum", 2,
+            (graphi_tensor *[]){of(T_F32, 1, DIMS(2), NUMBERS(1, 2)), of(T_F32, 1, DIMS(3), NUMBERS(1, 2, 3))}, &a,
+            "sizes 2 and 3");
+}
+
+static void grids(void **state)
+{
+    const struct attribute border = {.name = "padding_mode", .kind = ATTRIBUTE_STRING, .s = "border"};
+    for (int kind = 0; kind < 2; kind++) { /* the middle of four pixels, a corner, and what is no number */
+        graphi_tensor *in[2] = {of(T_F32, 4, DIMS(1, 1, 2, 2), NUMBERS(1, 2, 3, 4)),
+                                of(T_F32, 4, DIMS(1, 1, 3, 2), NUMBERS(0, 0, -1, 1, NAN, 0))};
+        gives("GridSample", 2, in, kind ? &border : NULL, T_F32, 4, DIMS(1, 1, 1, 3),
+              kind ? NUMBERS(2.5, 3, 2) : NUMBERS(2.5, 0.75, 0));
+    }
+    graphi_tensor *affine[2] = {of(T_F32, 3, DIMS(1, 2, 3), NUMBERS(1, 0, 0, 0, 2, 1)),
+                                of(T_I64, 1, DIMS(4), NUMBERS(1, 1, 1, 2))};
+    gives("AffineGrid", 2, affine, NULL, T_F32, 4, DIMS(1, 1, 2, 2), NUMBERS(-0.5, 1, 0.5, 1));
+}
+
+static void spectra(void **state)
+{
+    const struct attribute half = {.name = "onesided", .kind = ATTRIBUTE_INT, .i = 1},
+                           back = {.name = "inverse", .kind = ATTRIBUTE_INT, .i = 1};
+    graphi_tensor *line[1] = {of(T_F32, 3, DIMS(1, 6, 1), NUMBERS(1, 2, 3, 4, 5, 6))};
+    gives("DFT", 1, line, &half, T_F32, 3, DIMS(1, 4, 2), NUMBERS(21, 0, -3, 5.1961524, -3, 1.7320508, -3, 0));
+    graphi_tensor *lines[3] = {of(T_F64, 2, DIMS(2, 2), NUMBERS(4, 0, -2, 0)), NULL, of(T_I64, 0, NULL, NUMBERS(0))};
+    gives("DFT", 3, lines, &back, T_F64, 2, DIMS(2, 2), NUMBERS(1, 0, 3, 0));
+    graphi_tensor *frames[4] = {of(T_F32, 2, DIMS(1, 4), NUMBERS(1, 2, 3, 4)), of(T_I64, 0, NULL, NUMBERS(2)),
+                                of(T_F32, 1, DIMS(2), NUMBERS(1, 10)), NULL};
+    gives("STFT", 4, frames, NULL, T_F32, 4, DIMS(1, 2, 2, 2), NUMBERS(21, 0, -19, 0, 43, 0, -37, 0));
+    for (int high = 8; high <= 16; high += 8) {
+        graphi_tensor *in[5] = {of(T_I64, 0, NULL, NUMBERS(1)), of(T_I64, 0, NULL, NUMBERS(16)),
+                                of(T_I64, 0, NULL, NUMBERS(16)), of(T_F32, 0, NULL, NUMBERS(0)),
+                                of(T_F32, 0, NULL, NUMBERS(high))};
+        if (high == 8)
+            gives("MelWeightMatrix", 5, in, NULL, T_F32, 2, DIMS(9, 1), NUMBERS(0, 0.5, 1, 2. / 3, 1. / 3, 0, 0, 0, 0));
+        else
+            refuses("MelWeightMatrix", 5, in, NULL, "half the sampling rate");
+    }
+}
+
+static void means_over_axes(void **state)
+{
+    graphi_tensor *in[1] = {of(T_F32, 4, DIMS(1, 2, 1, 2), NUMBERS(1, 3, 10, 30))};
+    gives("MeanVarianceNormalization", 1, in, NULL, T_F32, 4, DIMS(1, 2, 1, 2), NUMBERS(-1, 1, -1, 1));
+}
+
 static void arrays_of_numpy(void **state)
 {
     static const char header[] = "\x93NUMPY\1\0\x36\0{'descr': '<i2', 'fortran_order': True, 'shape': (2,3)}\n";
@@ -255,6 +331,10 @@ int main(void)
         cmocka_unit_test(recurrent_lengths),
         cmocka_unit_test(small_floats_round_to_even),
         cmocka_unit_test(resizes_and_losses),
+        cmocka_unit_test(equations),
+        cmocka_unit_test(grids),
+        cmocka_unit_test(spectra),
+        cmocka_unit_test(means_over_axes),
         cmocka_unit_test(arrays_of_numpy),
         cmocka_unit_test(operators_refuse_nothing),
         cmocka_unit_test(operators_meet_odd_inputs),

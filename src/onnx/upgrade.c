@@ -76,7 +76,9 @@ static const struct upgrade {
     {"Hardmax", 13, SET, "flat", 0, 1, NULL, NULL},
     {"GridSample", 20, WORD, "mode", 0, 0, "bilinear", "linear"},
     {"GridSample", 20, WORD, "mode", 0, 0, "bicubic", "cubic"},
+    {"RoiAlign", 16, SAY, "coordinate_transformation_mode", 0, 0, "output_half_pixel", NULL},
     {"Reshape", 5, TO_INPUT, "shape", 1, 0, NULL, NULL},
+    {"DFT", 20, SET, "axis", 0, 1, NULL, NULL},
     {"DFT", 20, TO_INPUT, "axis", 2, 0, NULL, NULL},
 };
 

@@ -25,7 +25,10 @@
     X(recurrent)                                                                                                       \
     X(loss)                                                                                                            \
     X(resize)                                                                                                          \
-    X(sequence)
+    X(sequence)                                                                                                        \
+    X(einsum)                                                                                                          \
+    X(grid)                                                                                                            \
+    X(signal)
 
 #define X(family) extern const struct host_op host_ops_##family[];
 FAMILIES(X)

@@ -281,6 +281,61 @@ static graphi_status run_lp(struct op_call *call)
     return GRAPHI_OK;
 }
 
+/* Which mean element i takes part in: its index without the reduced dimensions. */
+static int64_t kept_index(const graphi_tensor *x, const bool *reduced, int64_t i)
+{
+    int64_t at = 0, stride = 1;
+    for (int k = x->rank - 1; k >= 0; k--) {
+        at += reduced[k] ? 0 : i % x->dims[k] * stride;
+        stride *= reduced[k] ? 1 : x->dims[k];
+        i /= x->dims[k];
+    }
+    return at;
+}
+
+static void mean_variance(const graphi_tensor *x, graphi_tensor *out, const bool *reduced, int64_t kept, double *room)
+{
+    const double each = (double)(x->count / kept);
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0; i < x->count; i++) {
+            const int64_t at = kept_index(x, reduced, i);
+            const double number = value_double(x, i), off = number - room[at];
+            room[pass * kept + at] += pass ? off * off / each : number / each;
+        }
+    for (int64_t i = 0; i < x->count; i++) {
+        const int64_t at = kept_index(x, reduced, i);
+        put(out, i, (value_double(x, i) - room[at]) / (sqrt(room[kept + at]) + 1e-9));
+    }
+}
+
+static graphi_status run_mean_variance(struct op_call *call)
+{
+    static const int64_t usual[] = {0, 2, 3};
+    graphi_tensor *out;
+    bool reduced[VALUE_RANK] = {false};
+    size_t count;
+    TRY(op_tensor(call, 0, 0));
+    const graphi_tensor *x = call->in[0];
+    const int64_t *axes = op_ints(call, "axes", &count);
+    int64_t kept = 1;
+    for (size_t i = 0; i < (axes ? count : 3); i++) {
+        int axis;
+        TRY(op_axis(call, (axes ? axes : usual)[i], x->rank, &axis));
+        reduced[axis] = true;
+    }
+    for (int k = 0; k < x->rank; k++)
+        kept *= reduced[k] ? 1 : x->dims[k];
+    TRY(op_new(call, 0, x->type, x->rank, x->dims, &out));
+    if (!x->count)
+        return GRAPHI_OK;
+    double *room = mem_zalloc_array((size_t)kept * 2, sizeof *room);
+    if (!room)
+        return fail_memory(call->where, (size_t)kept * 2 * sizeof *room);
+    mean_variance(x, out, reduced, kept, room);
+    mem_free(room);
+    return GRAPHI_OK;
+}
+
 const struct host_op host_ops_normalize[] = {
     {"BatchNormalization", 5, 5, 3, "epsilon momentum training_mode", run_batch, 0},
     {"InstanceNormalization", 3, 3, 1, "epsilon", run_instance, 0},
@@ -288,6 +343,7 @@ const struct host_op host_ops_normalize[] = {
     {"LayerNormalization", 2, 3, 3, "axis epsilon stash_type", run_layer, 0},
     {"RMSNormalization", 2, 2, 1, "axis epsilon stash_type", run_layer, 1},
     {"LRN", 1, 1, 1, "alpha beta bias size", run_lrn, 0},
+    {"MeanVarianceNormalization", 1, 1, 1, "axes", run_mean_variance, 0},
     {"LpNormalization", 1, 1, 1, "axis p", run_lp, 0},
     {0},
 };
