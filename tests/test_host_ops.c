@@ -248,6 +248,65 @@ static void spectra(void **state)
     }
 }
 
+/* A bin of one sample between four pixels; a convolution of one tap that its offset moves by half a pixel. */
+static void regions_between_pixels(void **state)
+{
+    const double image[] = {1, 2, 3, 4};
+    graphi_tensor *in[3] = {of(T_F32, 4, DIMS(1, 1, 2, 2), image),
+                            of(T_F32, 2, DIMS(1, 4), NUMBERS(0.5, 0.5, 1.5, 1.5)), of(T_I64, 1, DIMS(1), NUMBERS(0))};
+    gives("RoiAlign", 3, in, NULL, T_F32, 4, DIMS(1, 1, 1, 1), NUMBERS(2.5));
+    refuses("RoiAlign", 3,
+            (graphi_tensor *[]){of(T_F32, 4, DIMS(1, 1, 2, 2), image), of(T_F32, 2, DIMS(1, 4), NUMBERS(0, 0, 1, 1)),
+                                of(T_I64, 1, DIMS(1), NUMBERS(1))},
+            NULL, "image 1 of region 0");
+    graphi_tensor *moved[5] = {of(T_F32, 4, DIMS(1, 1, 2, 2), image), of(T_F32, 4, DIMS(1, 1, 1, 1), NUMBERS(10)),
+                               of(T_F32, 4, DIMS(1, 2, 2, 2), NUMBERS(0, 0, 0, 0, 0.5, 0.5, 0.5, 0.5)),
+                               of(T_F32, 1, DIMS(1), NUMBERS(1)), of(T_F32, 4, DIMS(1, 1, 2, 2), NUMBERS(1, 1, 1, 0))};
+    gives("DeformConv", 5, moved, NULL, T_F32, 4, DIMS(1, 1, 2, 2), NUMBERS(16, 11, 36, 1));
+}
+
+/* Queries of zero weigh what they see alike; one that sees nothing gives zeros. */
+static void attention_masks(void **state)
+{
+    const struct attribute causal = {.name = "is_causal", .kind = ATTRIBUTE_INT, .i = 1},
+                           heads = {.name = "num_heads", .kind = ATTRIBUTE_INT, .i = 1};
+    for (int kind = 0; kind < 2; kind++) {
+        graphi_tensor *in[4] = {
+            of(T_F32, 4, DIMS(1, 1, 2, 1), NUMBERS(0, 0)), of(T_F32, 4, DIMS(1, 1, 2, 1), NUMBERS(1, 1)),
+            of(T_F32, 4, DIMS(1, 1, 2, 1), NUMBERS(4, 6)), of(T_BOOL, 2, DIMS(2, 2), NUMBERS(0, 0, 1, 1))};
+        if (kind)
+            gives("Attention", 4, in, NULL, T_F32, 4, DIMS(1, 1, 2, 1), NUMBERS(0, 5));
+        else {
+            gives("Attention", 3, in, &causal, T_F32, 4, DIMS(1, 1, 2, 1), NUMBERS(4, 5));
+            value_drop(in[3]);
+        }
+    }
+    graphi_tensor *turned[4] = {of(T_F32, 3, DIMS(1, 1, 2), NUMBERS(3, 4)), of(T_F32, 2, DIMS(2, 1), NUMBERS(1, 0)),
+                                of(T_F32, 2, DIMS(2, 1), NUMBERS(0, 1)), of(T_I64, 2, DIMS(1, 1), NUMBERS(1))};
+    gives("RotaryEmbedding", 4, turned, &heads, T_F32, 3, DIMS(1, 1, 2), NUMBERS(-4, 3));
+}
+
+/* First steps: Adagrad by the gradient's sign; Adam from states of zero without a correction at step 0. */
+static void optimizers_step(void **state)
+{
+    graphi_tensor *in[6];
+    for (int kind = 0; kind < 2; kind++) {
+        const struct attribute none = {.name = "epsilon", .kind = ATTRIBUTE_FLOAT, .f = 0};
+        in[0] = of(T_F32, 0, NULL, NUMBERS(0.5));
+        in[1] = of(T_I64, 0, NULL, NUMBERS(0));
+        in[2] = of(T_F64, 1, DIMS(2), NUMBERS(1, 2));
+        in[3] = of(T_F64, 1, DIMS(2), NUMBERS(3, -4));
+        in[4] = of(T_F64, 1, DIMS(2), NUMBERS(0, 0));
+        in[5] = kind ? of(T_F64, 1, DIMS(2), NUMBERS(0, 0)) : NULL;
+        const double step = 0.5 * (1 - (double)0.9f) / sqrt(1 - (double)0.999f);
+        gives(kind ? "ai.onnx.preview.training.Adam" : "ai.onnx.preview.training.Adagrad", kind ? 6 : 5, in, &none,
+              T_F64, 1, DIMS(2), kind ? NUMBERS(1 - step, 2 + step) : NUMBERS(0.5, 2.5));
+    }
+    for (int i = 0; i < 5; i++)
+        in[i] = i == 1 ? of(T_I64, 0, NULL, NUMBERS(0)) : of(T_F32, 0, NULL, NUMBERS(1));
+    refuses("ai.onnx.preview.training.Momentum", 5, in, NULL, "no alpha");
+}
+
 static void means_over_axes(void **state)
 {
     graphi_tensor *in[1] = {of(T_F32, 4, DIMS(1, 2, 1, 2), NUMBERS(1, 3, 10, 30))};
@@ -334,6 +393,9 @@ int main(void)
         cmocka_unit_test(equations),
         cmocka_unit_test(grids),
         cmocka_unit_test(spectra),
+        cmocka_unit_test(regions_between_pixels),
+        cmocka_unit_test(attention_masks),
+        cmocka_unit_test(optimizers_step),
         cmocka_unit_test(means_over_axes),
         cmocka_unit_test(arrays_of_numpy),
         cmocka_unit_test(operators_refuse_nothing),

@@ -286,7 +286,9 @@ static graphi_status find_operator(struct builder *b, const struct place *p, con
         }
         return GRAPHI_OK;
     }
-    node->op = ours ? host_op_find(node->type) : NULL;
+    char full[128]; /* other domains' operators are listed with it; a name that is cut off is none of theirs */
+    snprintf(full, sizeof full, "%s%s%s", node->domain, ours ? "" : ".", node->type);
+    node->op = host_op_find(full);
     const char *unknown = NULL;
     for (size_t i = 0; node->op && i < node->attribute_count; i++)
         if (!listed(node->op->attributes, node->attributes[i].name))

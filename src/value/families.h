@@ -28,7 +28,10 @@
     X(sequence)                                                                                                        \
     X(einsum)                                                                                                          \
     X(grid)                                                                                                            \
-    X(signal)
+    X(signal)                                                                                                          \
+    X(region)                                                                                                          \
+    X(attention)                                                                                                       \
+    X(update)
 
 #define X(family) extern const struct host_op host_ops_##family[];
 FAMILIES(X)

@@ -52,7 +52,7 @@ struct host_op {
     int variant; /* which of the file's operators a shared function is to be */
 };
 
-/* NULL: there is no host form of that name in the default domain. */
+/* NULL: there is no host form of that name, which is "DOMAIN.TYPE" of operators outside the default domain. */
 const struct host_op *host_op_find(const char *name);
 /* All of them, one a call from 0 on; NULL: no more. */
 const struct host_op *host_op_at(size_t i);

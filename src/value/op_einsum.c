@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Einsum: sums of products over the labels of an equation. Each label is a loop, in which every operand has a stride;
- * the result's labels are the outer ones. Sums in doubles, or in 64 bits of integers. Source: ONNX Einsum, numpy.einsum.
- * Any thread. */
+ * the result's labels are the outer ones. Sums in doubles, or in 64 bits of integers. Source: ONNX Einsum,
+ * numpy.einsum. Any thread. */
 #include "base/memory.h"
 #include "value/dense.h"
 #include "value/families.h"
