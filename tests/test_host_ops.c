@@ -307,6 +307,42 @@ static void optimizers_step(void **state)
     refuses("ai.onnx.preview.training.Momentum", 5, in, NULL, "no alpha");
 }
 
+/* One tree of one node, x[1] <= 2 ? 10 : 20, with a target each; a node that leads to itself is refused. */
+static void trees_and_columns(void **state)
+{
+    int64_t zero = 0, one = 1, two = 2, targets[2] = {0, 1};
+    graphi_tensor *split = of(T_F32, 1, DIMS(1), NUMBERS(2)), *mode = of(T_U8, 1, DIMS(1), NUMBERS(0)),
+                  *leaves = of(T_F32, 1, DIMS(2), NUMBERS(10, 20)), *x = of(T_F32, 2, DIMS(2, 2), NUMBERS(9, 1, 0, 3)),
+                  *out;
+    struct attribute a[] = {
+        {.name = "nodes_splits", .kind = ATTRIBUTE_TENSOR, .tensor = split},
+        {.name = "nodes_modes", .kind = ATTRIBUTE_TENSOR, .tensor = mode},
+        {.name = "leaf_weights", .kind = ATTRIBUTE_TENSOR, .tensor = leaves},
+        {.name = "nodes_featureids", .kind = ATTRIBUTE_INTS, .count = 1, .ints = &one},
+        {.name = "nodes_truenodeids", .kind = ATTRIBUTE_INTS, .count = 1, .ints = &zero},
+        {.name = "nodes_falsenodeids", .kind = ATTRIBUTE_INTS, .count = 1, .ints = &one},
+        {.name = "nodes_trueleafs", .kind = ATTRIBUTE_INTS, .count = 1, .ints = &one},
+        {.name = "nodes_falseleafs", .kind = ATTRIBUTE_INTS, .count = 1, .ints = &one},
+        {.name = "leaf_targetids", .kind = ATTRIBUTE_INTS, .count = 2, .ints = targets},
+        {.name = "tree_roots", .kind = ATTRIBUTE_INTS, .count = 1, .ints = &zero},
+        {.name = "n_targets", .kind = ATTRIBUTE_INT, .i = two},
+    };
+    const size_t count = sizeof a / sizeof *a;
+    assert_int_equal(run("ai.onnx.ml.TreeEnsemble", 1, &x, a, count, &out), GRAPHI_OK);
+    for (int i = 0; i < 4; i++)
+        assert_float_equal(value_double(out, i), ((const double[]){10, 0, 0, 20})[i], 0);
+    value_drop(out);
+    a[6].ints = &zero;
+    assert_int_equal(run("ai.onnx.ml.TreeEnsemble", 1, &x, a, count, &out), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "no leaf"));
+    graphi_tensor *columns[2] = {x, of(T_I64, 1, DIMS(1), NUMBERS(1))};
+    gives("ai.onnx.ml.ArrayFeatureExtractor", 2, columns, NULL, T_F32, 2, DIMS(2, 1), NUMBERS(1, 3));
+    const struct attribute limit = {.name = "threshold", .kind = ATTRIBUTE_FLOAT, .f = 15};
+    gives("ai.onnx.ml.Binarizer", 1, &leaves, &limit, T_F32, 1, DIMS(2), NUMBERS(0, 1));
+    value_drop(split);
+    value_drop(mode);
+}
+
 static void means_over_axes(void **state)
 {
     graphi_tensor *in[1] = {of(T_F32, 4, DIMS(1, 2, 1, 2), NUMBERS(1, 3, 10, 30))};
@@ -396,6 +432,7 @@ int main(void)
         cmocka_unit_test(regions_between_pixels),
         cmocka_unit_test(attention_masks),
         cmocka_unit_test(optimizers_step),
+        cmocka_unit_test(trees_and_columns),
         cmocka_unit_test(means_over_axes),
         cmocka_unit_test(arrays_of_numpy),
         cmocka_unit_test(operators_refuse_nothing),

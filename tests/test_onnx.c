@@ -192,6 +192,42 @@ static void loops_carry_and_collect(void **state)
     graphi_session_close(session);
 }
 
+/* Scan of opset 8: two rows of three and one steps are summed up; the shorter one ends in zeros. A length beyond the
+ * steps is refused. */
+static void batches_are_scanned(void **state)
+{
+    for (int64_t length = 1; length <= 4; length += 3) {
+        struct proto graph = {0}, body = {0}, node = node_of("Scan", "lengths start rows", "last all");
+        graph_port(&body, 11, "s", F32, 0, NULL);
+        graph_port(&body, 11, "v", F32, 0, NULL);
+        graph_node(&body, "Add", "s v", "t");
+        graph_node(&body, "Identity", "t", "u");
+        graph_port(&body, 12, "t", F32, 0, NULL);
+        graph_port(&body, 12, "u", F32, 0, NULL);
+        graph_port(&graph, 11, "x", F32, 1, (int64_t[]){6});
+        graph_constant(&graph, "shape", I64, 1, (int64_t[]){2}, (int64_t[]){2, 3}, 16);
+        graph_constant(&graph, "lengths", I64, 1, (int64_t[]){2}, (int64_t[]){3, length}, 16);
+        graph_constant(&graph, "start", F32, 1, (int64_t[]){2}, (float[]){0, 10}, 8);
+        graph_node(&graph, "Reshape", "x shape", "rows");
+        node_graph(&node, "body", &body);
+        node_int(&node, "num_scan_inputs", 1);
+        proto_add(&graph, 1, &node);
+        graph_port(&graph, 12, "all", F32, -1, NULL);
+        graphi_session *session = open_model(&graph, 8);
+        graphi_tensor *x = floats(6, (float[]){1, 2, 3, 4, 5, 6}), *result = NULL;
+        if (length == 1)
+            equals(run_one(session, x), 6, (float[]){1, 3, 6, 14, 0, 0});
+        else {
+            assert_int_equal(graphi_session_run(session, (const char *const[]){"x"}, (const graphi_tensor *const[]){x},
+                                                1, NULL, 1, &result),
+                             GRAPHI_INVALID);
+            assert_non_null(strstr(graphi_message(), "sequence_lens"));
+            graphi_tensor_destroy(x);
+        }
+        graphi_session_close(session);
+    }
+}
+
 /* A Loop that never ends is ended by the limit, which the message tells. */
 static void endless_loops_end(void **state)
 {
@@ -458,6 +494,7 @@ int main(void)
         cmocka_unit_test(older_opsets_are_upgraded),
         cmocka_unit_test(branches_read_outside),
         cmocka_unit_test(loops_carry_and_collect),
+        cmocka_unit_test(batches_are_scanned),
         cmocka_unit_test(endless_loops_end),
         cmocka_unit_test(functions_are_inlined),
         cmocka_unit_test(bad_graphs_are_refused),

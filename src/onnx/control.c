@@ -65,6 +65,7 @@ struct steps {
     const struct model_graph *body;
     size_t carried, collected, first; /* of the body's outputs: `first` is the one of the first carried value */
     graphi_tensor **state;            /* carried values */
+    graphi_tensor *const *given;      /* the node's inputs; NULL: those of the run */
     ARRAY(graphi_tensor *) * lists;   /* one a collected output */
 };
 
@@ -81,6 +82,11 @@ static void steps_free(struct steps *s)
     mem_free(s->lists);
 }
 
+static graphi_tensor *steps_input(const struct steps *s, size_t i)
+{
+    return s->given ? s->given[i] : interpreter_value(s->run, s->node->in[i]);
+}
+
 static graphi_status steps_begin(struct steps *s, size_t first_input)
 {
     if (s->body->outputs.count < s->first + s->carried || s->node->outs > (int)(s->body->outputs.count - s->first))
@@ -93,7 +99,7 @@ static graphi_status steps_begin(struct steps *s, size_t first_input)
     if (!s->state || !s->lists)
         return fail_memory(s->node->where, s->carried * sizeof *s->state);
     for (size_t i = 0; i < s->carried; i++) {
-        s->state[i] = value_keep(interpreter_value(s->run, s->node->in[first_input + i]));
+        s->state[i] = value_keep(steps_input(s, first_input + i));
         if (!s->state[i])
             return fail(GRAPHI_INVALID, s->node->where, "found no initial value %zu, expected one", i);
     }
@@ -266,7 +272,7 @@ static graphi_status scan_input(const struct steps *s, const struct scan *scan, 
                                 int *axis)
 {
     struct value_text text;
-    *value = interpreter_value(s->run, s->node->in[s->carried + i]);
+    *value = steps_input(s, s->carried + i);
     if (!*value || (*value)->kind != GRAPHI_KIND_TENSOR || (*value)->rank < 1)
         return fail(GRAPHI_INVALID, s->node->where, "found %s to scan, expected a tensor",
                     value_describe(*value, &text));
@@ -303,6 +309,155 @@ static graphi_status scan_steps(struct steps *s, const struct scan *scan, graph_
     return GRAPHI_OK;
 }
 
+/* Scan of opset 8: dimension 0 of all is a batch, whose rows are scanned one after the other, each to its length. */
+struct batches {
+    struct interpreter *run;
+    const struct model_node *node;
+    int ins, outs;        /* without the lengths */
+    int64_t count, steps; /* rows; steps of the longest that there may be */
+    size_t scanned;
+    graphi_tensor **in;             /* one row's inputs */
+    ARRAY(graphi_tensor *) results; /* rows one after the other, `outs` each */
+};
+
+static graphi_status batches_find(struct batches *b, int64_t scanned)
+{
+    const struct model_node *node = b->node;
+    struct value_text text;
+    if (b->ins < 1 || scanned < 1 || scanned > b->ins || node->body[0]->inputs.count != (size_t)b->ins)
+        return fail(GRAPHI_INVALID, node->where, "found %lld scan inputs of %d, and %zu of the body, expected as many",
+                    (long long)scanned, b->ins, node->body[0]->inputs.count);
+    b->scanned = (size_t)scanned;
+    for (int i = 0; i < b->ins; i++) {
+        const graphi_tensor *value = interpreter_value(b->run, node->in[i + 1]);
+        const int least = i < b->ins - (int)scanned ? 1 : 2;
+        if (!value || value->kind != GRAPHI_KIND_TENSOR || value->rank < least || (i && value->dims[0] != b->count))
+            return fail(GRAPHI_INVALID, node->where, "found %s as input %d, expected a batch like that of the others",
+                        value_describe(value, &text), i + 1);
+        b->count = value->dims[0];
+        b->steps = least == 2 ? value->dims[1] : 0;
+    }
+    return GRAPHI_OK;
+}
+
+static graphi_status batch_length(const struct batches *b, int64_t row, int64_t *length)
+{
+    const graphi_tensor *lengths = interpreter_value(b->run, b->node->in[0]);
+    if (!lengths)
+        return GRAPHI_OK;
+    if (lengths->kind != GRAPHI_KIND_TENSOR || lengths->type != T_I64 || lengths->count != b->count ||
+        value_int(lengths, row) < 0 || value_int(lengths, row) > *length)
+        return fail(GRAPHI_INVALID, b->node->where, "found sequence_lens that do not fit, expected %lld of 0 to %lld",
+                    (long long)b->count, (long long)*length);
+    *length = value_int(lengths, row);
+    return GRAPHI_OK;
+}
+
+static graphi_status batch_results(struct batches *b, struct steps *s)
+{
+    for (int i = 0; i < b->outs; i++) {
+        const size_t at = (size_t)i;
+        graphi_tensor *value = NULL;
+        if (at < s->carried)
+            value = value_keep(s->state[at]);
+        else
+            TRY(stack(s, at - s->carried, 0, false, &value));
+        if (!array_push(&b->results, value)) {
+            value_drop(value);
+            return fail_memory(b->node->where, sizeof value);
+        }
+    }
+    return GRAPHI_OK;
+}
+
+static graphi_status batch_row(struct batches *b, int64_t row, graph_run_fn *graph_run)
+{
+    static const struct host_op itself = {.name = "Scan"};
+    struct steps s = {.run = b->run, .node = b->node, .body = b->node->body[0], .given = b->in};
+    struct scan scan = {.call = {.op = &itself,
+                                 .where = b->node->where,
+                                 .attributes = b->node->attributes,
+                                 .attribute_count = b->node->attribute_count},
+                        .scanned = b->scanned};
+    scan.directions = op_ints(&scan.call, "directions", &scan.direction_count);
+    s.carried = (size_t)b->ins - b->scanned;
+    for (int i = 0; i < b->ins; i++) {
+        value_drop(b->in[i]);
+        b->in[i] = NULL;
+        TRY(slice_row(b->node, interpreter_value(b->run, b->node->in[i + 1]), 0, row, &b->in[i]));
+    }
+    TRY(scan_length(&s, &scan));
+    TRY(batch_length(b, row, &scan.length));
+    graphi_status status = steps_begin(&s, 0);
+    if (status == GRAPHI_OK)
+        status = scan_steps(&s, &scan, graph_run);
+    if (status == GRAPHI_OK)
+        status = batch_results(b, &s);
+    steps_free(&s);
+    return status;
+}
+
+/* Output i of all rows, beside each other; shorter scan outputs end in zeros. */
+static graphi_status batch_join(const struct batches *b, int i, graphi_tensor **out)
+{
+    graphi_tensor *const *rows = b->results.data + i;
+    struct value_text x, y;
+    const bool scan = i >= b->ins - (int)b->scanned;
+    const graphi_tensor *first = rows[0];
+    int64_t dims[VALUE_RANK + 1] = {b->count};
+    if (first->kind != GRAPHI_KIND_TENSOR || first->rank >= VALUE_RANK)
+        return fail(GRAPHI_INVALID, b->node->where, "found %s as output %d, expected a tensor of rank below %d",
+                    value_describe(first, &x), i, VALUE_RANK);
+    for (int k = 0; k < first->rank; k++)
+        dims[k + 1] = k == 0 && scan ? b->steps : first->dims[k];
+    TRY(value_new(b->node->where, first->type, first->rank + 1, dims, out));
+    memset((*out)->data, 0, (*out)->bytes);
+    const size_t each = (*out)->bytes / (size_t)b->count;
+    for (int64_t r = 0; r < b->count; r++) {
+        const graphi_tensor *row = rows[r * b->outs];
+        bool fits = row->kind == GRAPHI_KIND_TENSOR && row->type == first->type && row->rank == first->rank;
+        for (int k = 0; k < first->rank && fits; k++)
+            fits = (k == 0 && scan) || row->dims[k] == first->dims[k];
+        if (!fits || row->bytes > each)
+            return fail(GRAPHI_INVALID, b->node->where, "found %s after %s as output %d, expected one shape",
+                        value_describe(row, &x), value_describe(first, &y), i);
+        memcpy((char *)(*out)->data + (size_t)r * each, row->data, row->bytes);
+    }
+    return GRAPHI_OK;
+}
+
+static graphi_status run_batches(struct interpreter *run, const struct model_node *node, graph_run_fn *graph_run)
+{
+    static const struct host_op itself = {.name = "Scan"};
+    struct batches b = {.run = run, .node = node, .ins = node->ins - 1, .outs = node->outs};
+    const struct op_call call = {
+        .op = &itself, .attributes = node->attributes, .attribute_count = node->attribute_count};
+    TRY(batches_find(&b, op_int(&call, "num_scan_inputs", 0)));
+    if (b.count < 1)
+        return fail(GRAPHI_INVALID, node->where, "found an empty batch, expected a row");
+    b.in = mem_zalloc_array((size_t)b.ins, sizeof *b.in);
+    graphi_status status = b.in ? GRAPHI_OK : fail_memory(node->where, (size_t)b.ins * sizeof *b.in);
+    for (int64_t r = 0; r < b.count && status == GRAPHI_OK; r++)
+        status = batch_row(&b, r, graph_run);
+    for (int i = 0; i < b.outs && status == GRAPHI_OK; i++) {
+        graphi_tensor *value = NULL;
+        status = node->out[i] < 0 ? GRAPHI_OK : batch_join(&b, i, &value);
+        if (status == GRAPHI_OK && node->out[i] >= 0)
+            interpreter_set(run, node->out[i], value);
+        else
+            value_drop(value);
+    }
+    for (int i = 0; b.in && i < b.ins; i++)
+        value_drop(b.in[i]);
+    for (size_t i = 0; i < b.results.count; i++)
+        value_drop(b.results.data[i]);
+    array_free(&b.results);
+    mem_free(b.in);
+    if (status == GRAPHI_OK)
+        clear(run, node->body[0]);
+    return status;
+}
+
 static graphi_status run_scan(struct interpreter *run, const struct model_node *node, graph_run_fn *graph_run)
 {
     static const struct host_op itself = {.name = "Scan"};
@@ -314,8 +469,7 @@ static graphi_status run_scan(struct interpreter *run, const struct model_node *
     size_t out_axes, out_directions;
     const int64_t scanned = op_int(&scan.call, "num_scan_inputs", 0);
     if (node->version < 9)
-        return fail(GRAPHI_UNSUPPORTED, node->where, "found Scan of opset %lld, expected 9 and later",
-                    (long long)node->version);
+        return run_batches(run, node, graph_run);
     if (scanned < 1 || scanned > node->ins || s.body->inputs.count != (size_t)node->ins)
         return fail(GRAPHI_INVALID, node->where, "found %lld scan inputs of %d, and %zu of the body, expected as many",
                     (long long)scanned, node->ins, s.body->inputs.count);

@@ -31,7 +31,8 @@
     X(signal)                                                                                                          \
     X(region)                                                                                                          \
     X(attention)                                                                                                       \
-    X(update)
+    X(update)                                                                                                          \
+    X(ml)
 
 #define X(family) extern const struct host_op host_ops_##family[];
 FAMILIES(X)
