@@ -55,6 +55,7 @@ import signal  # noqa: E402
 import tempfile  # noqa: E402
 import threading  # noqa: E402
 import time  # noqa: E402
+import weakref  # noqa: E402
 
 import ml_dtypes  # noqa: E402
 import numpy as np  # noqa: E402
@@ -272,6 +273,30 @@ class Arrays(unittest.TestCase):
         with self.assertRaises(graphi.InvalidError):
             run.get("y", frozen)
 
+    def test_bound_arrays(self):
+        run = graphi.Run(graphi.Plan(dense_graph()))
+        x, y = graphi.empty((4, 3)), graphi.empty((4, 2))
+        run.bind("x", x)
+        run.bind("y", y)
+        for _ in range(2):
+            x[:] = floats(4, 3)
+            expected = np.maximum(x @ run.state["w"] + run.state["b"], 0)
+            self.assertIs(run()["y"], y)
+            np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-6)
+        owner = weakref.ref(x)
+        del x
+        gc.collect()
+        self.assertIsNotNone(owner())  # the run keeps it
+        run(x=floats(4, 3))
+        gc.collect()
+        self.assertIsNone(owner())
+        for wrong in (graphi.empty((3, 4)), graphi.empty((4, 3), "int32"), graphi.empty((4, 6))[:, ::2], graphi.empty((5, 3)).ravel()[1:13].reshape(4, 3)):
+            with self.assertRaises(graphi.InvalidError):
+                run.bind("x", wrong)
+        y.flags.writeable = False
+        with self.assertRaises(graphi.InvalidError):
+            run.bind("y", y)
+
     def test_types_and_shapes_are_refused(self):
         run = graphi.Run(graphi.Plan(dense_graph()))
         for wrong in (np.zeros((4, 3)), np.zeros((4, 3), "int32"), [["a"] * 3] * 4, None):
@@ -388,6 +413,79 @@ class Mistakes(unittest.TestCase):
             graph.circle = run.circle
             del graph, run
         gc.collect()
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+class FromPyTorch(unittest.TestCase):
+    """state_dicts as PyTorch has them; what a layer computes is written down in NumPy by its documentation."""
+
+    def weights(self, gates, features=3, units=5, prefix="net."):
+        shapes = {"weight_ih_l0": (gates * units, features), "weight_hh_l0": (gates * units, units), "bias_ih_l0": (gates * units,),
+                  "bias_hh_l0": (gates * units,)}
+        return {prefix + name: floats(*shape) for name, shape in shapes.items()}
+
+    def ran(self, layer, load, gates, step):
+        graph, weights, steps, batch = graphi.Graph(), self.weights(gates), 4, 2
+        result = layer(graph.input("x", "float32", (steps * batch, 3)), 5, batch=batch, scope="r.")
+        graph.output("y", result.y)
+        graph.output("h", result.h[0])
+        state = graphi.State(graph)
+        load(state, weights, "net.", "r.")
+        x = floats(steps * batch, 3)
+        found = graphi.Run(graphi.Plan(graph), state)(x=x)
+        h, c, rows = np.zeros((batch, 5), "float32"), np.zeros((batch, 5), "float32"), []
+        w, u, b, d = (weights[f"net.{name}_l0"] for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
+        for time_ in range(steps):
+            h, c = step(x[time_ * batch:][:batch] @ w.T + b, h @ u.T + d, h, c)
+            rows.append(h)
+        np.testing.assert_allclose(found["y"], np.concatenate(rows), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(found["h"], h, rtol=1e-4, atol=1e-5)
+        with self.assertRaisesRegex(graphi.UnknownNameError, "weight_hh_l0"):
+            load(state, {name: array for name, array in weights.items() if "weight_hh" not in name}, "net.", "r.")
+
+    def test_lstm(self):
+        def step(a, b, h, c):
+            i, f, g, o = np.split(a + b, 4, 1)
+            c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            return sigmoid(o) * np.tanh(c), c
+        self.ran(graphi.lstm, graphi.torch.load_lstm, 4, step)
+
+    def test_gru(self):
+        def step(a, b, h, c):
+            (r, z, n), (s, y, m) = np.split(a, 3, 1), np.split(b, 3, 1)
+            z, n = sigmoid(z + y), np.tanh(n + sigmoid(r + s) * m)
+            return (1 - z) * n + z * h, c
+        self.ran(graphi.gru, graphi.torch.load_gru, 3, step)
+
+    def test_rnn(self):
+        self.ran(graphi.rnn, graphi.torch.load_rnn, 1, lambda a, b, h, c: (np.tanh(a + b), c))
+
+    def test_layers_without_time(self):
+        graph = graphi.Graph()
+        image = graph.input("image", "float32", (1, 4, 4, 2))
+        kernel, scale = graph.parameter("k", "float32", (3, 3, 2, 5)), [graph.parameter(name, "float32", (5,)) for name in "smvt"]
+        table, w = graph.parameter("e", "float32", (7, 3)), graph.parameter("w", "float32", (3, 6))
+        graph.output("conv", graphi.conv2d(image, kernel))
+        graph.output("linear", graphi.embedding(table, np.array([1, 6], "int32")) @ w)
+        state = graphi.State(graph)
+        weights = {"c.weight": floats(5, 2, 3, 3), "e.weight": floats(7, 3), "l.weight": floats(6, 3),
+                   **{f"n.{name}": floats(5) for name in ("weight", "bias", "running_mean", "running_var")}}
+        graphi.torch.load_conv2d(state, weights, "c.", "k")
+        graphi.torch.load_embedding(state, weights, "e.", "e")
+        graphi.torch.load_linear(state, weights, "l.", "w")
+        graphi.torch.load_batch_norm(state, weights, "n.", ("s", "m", "v", "t"))
+        self.assertEqual(len(scale), 4)
+        np.testing.assert_array_equal(state["t"], weights["n.running_var"])
+        x = floats(1, 4, 4, 2)
+        found = graphi.Run(graphi.Plan(graph), state)(image=x)
+        windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), (1, 2))  # [N, OH, OW, C, KH, KW]
+        np.testing.assert_allclose(found["conv"], np.einsum("nhwcij,kcij->nhwk", windows, weights["c.weight"]), rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(found["linear"], weights["e.weight"][[1, 6]] @ weights["l.weight"].T, rtol=1e-4, atol=1e-5)
+        with self.assertRaises(graphi.InvalidError):
+            graphi.torch.load_linear(state, weights, "c.", "w")
 
 
 class Threads(unittest.TestCase):

@@ -8,7 +8,7 @@
     run = graphi.Run(graphi.Plan(graph))
     y = run(x=numpy.ones((4, 3), "float32"))["y"]
 """
-from . import models
+from . import models, torch
 from ._native import lib as _lib
 from .errors import (BusyError, ClosedError, DtypeError, Error, FileError, InterruptedError, InvalidError, MissedError, NonFiniteError,
                      OutOfMemoryError, RefusedError, UnknownNameError, UnsupportedError, UsageError, text_of as _text_of)
@@ -17,13 +17,15 @@ from .machine import Machine
 from .operations import *  # noqa: F403
 from .operations import __all__ as _operations
 from .plan import Plan, simulate
+from .recurrent import Recurrent, gru, lstm, rnn
+from .arrays import empty
 from .run import Run, Timeline
 from .state import State
 
 __version__ = _text_of(_lib.graphi_version())
 __all__ = ["BusyError", "ClosedError", "DtypeError", "Error", "FileError", "Graph", "InterruptedError", "InvalidError", "Machine",
            "MissedError", "NonFiniteError", "OutOfMemoryError", "Plan", "Port", "RefusedError", "Run", "State", "Symbol", "Timeline",
-           "UnknownNameError", "UnsupportedError", "UsageError", "Value", "models", "simulate", *_operations]
+           "UnknownNameError", "UnsupportedError", "UsageError", "Value", "Recurrent", "empty", "gru", "lstm", "models", "rnn", "simulate", "torch", *_operations]
 
 
 def __getattr__(name: str) -> object:

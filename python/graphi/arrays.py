@@ -75,6 +75,15 @@ def dense(data: Any, number: int, where: str, shape: Optional[Tuple[int, ...]] =
     return np.asarray(array, dtype=expected, order="C")
 
 
+def empty(shape: Sequence[int], dtype: DtypeLike = "float32") -> Any:
+    """An array, not filled, at an address that Run.bind takes."""
+    kind = numpy_dtype(dtype_number(dtype))
+    bytes_ = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    room = np.empty(bytes_ + lib.GRAPHI_ALIGNMENT, np.uint8)
+    begin = -room.ctypes.data % lib.GRAPHI_ALIGNMENT
+    return room[begin:begin + bytes_].view(kind).reshape(shape)
+
+
 def pointer_to(array: Any) -> Any:
     """The memory of a dense array, for one call. ctypes or buffers would refuse read-only arrays and bfloat16."""
     return ffi.cast("void *", array.__array_interface__["data"][0])

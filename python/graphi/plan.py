@@ -32,23 +32,25 @@ class _Watcher:
         check(status)
 
 
-@ffi.def_extern()
-def on_tune_options_progress(context: Any, words: Any) -> None:
-    watcher = ffi.from_handle(context)
-    try:
-        if watcher.progress and watcher.error is None:
-            watcher.progress(text_of(words))
-    except BaseException as error:
-        watcher.error = error
+def _noted(kind: Any, error: BaseException, trace: Any) -> None:
+    """An exception in a callback below, also one that a signal raises as it begins: the tuning ends with it."""
+    watcher = _latest[threading.get_ident()]
+    watcher.error = watcher.error or error
 
 
 def _stopped(kind: Any, error: BaseException, trace: Any) -> bool:
-    """An exception inside the callback below: a signal's handler runs there."""
-    _latest[threading.get_ident()].error = error
+    _noted(kind, error, trace)
     return True
 
 
 _latest: Dict[int, _Watcher] = {}  # of each thread that tunes
+
+
+@ffi.def_extern(onerror=_noted)
+def on_tune_options_progress(context: Any, words: Any) -> None:
+    watcher = ffi.from_handle(context)
+    if watcher.progress and watcher.error is None:
+        watcher.progress(text_of(words))
 
 
 @ffi.def_extern(onerror=_stopped, error=True)

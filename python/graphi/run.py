@@ -46,7 +46,14 @@ class Run(Handle):
         out = ffi.new("graphi_run **")
         with Using(plan, self.state) as (plan_pointer, state_pointer):
             check(lib.graphi_run_create(plan_pointer, state_pointer, out))
-            self._own(out[0], lib.graphi_run_destroy, (plan, self.state))
+            bound: Dict[str, Any] = {}  # arrays that are bound live until the library's run is gone
+
+            def destroy(pointer: Any) -> None:
+                lib.graphi_run_destroy(pointer)
+                bound.clear()
+
+            self._bound = bound
+            self._own(out[0], destroy, (plan, self.state))
 
     def _port(self, name: str, ports: Dict[str, Port], what: str) -> Port:
         port = ports.get(name)
@@ -73,9 +80,12 @@ class Run(Handle):
         if array.shape != port.shape or name in self.plan._symbolic:
             self._shape(name, port, array)
         check(lib.graphi_run_set(self._live().pointer, self._names[name], number, pointer_to(array), array.nbytes))
+        self._bound.pop(name, None)
 
     def _fetch(self, name: str, out: Any = None) -> Any:
         port = self._port(name, self.plan._outputs, "output")
+        if out is None and name in self._bound and not self._sizes:
+            return self._bound[name]
         number, failed = DTYPES[port.dtype], 0
         for shape in self._shapes(port):
             array = np.empty(shape, numpy_dtype(number)) if out is None else self._room(name, port, shape, out)
@@ -108,6 +118,23 @@ class Run(Handle):
         """Copies an input's content in; it stays until it is set again."""
         with self._one, self._use():
             self._feed(name, data)
+
+    def bind(self, name: str, array: Any) -> None:
+        """Executions read an input, or write an output, in the array's memory, without copies; graphi.empty gives arrays whose address
+        fits. The array lives as long as it is bound; its content may be changed between executions. A call gives the array itself."""
+        ports = {**self.plan._inputs, **self.plan._outputs}
+        port = self._port(name, ports, "port")
+        writes = name in self.plan._outputs
+        if not isinstance(array, np.ndarray) or not array.flags.c_contiguous or (writes and not array.flags.writeable):
+            raise InvalidError(f"INVALID: bind '{name}': found an array that cannot be used as it is, expected a dense"
+                               f"{', writable' if writes else ''} one")
+        number = DTYPES[port.dtype]
+        dense(array, number, f"bind '{name}'", port.shape)
+        with self._one, Using(self, self.plan) as (pointer, plan):
+            place = ffi.new("int *")
+            check(lib.graphi_plan_port(plan, self._names[name], place))
+            check(lib.graphi_run_bind(pointer, place[0], number, pointer_to(array), array.nbytes))
+            self._bound[name] = array
 
     def get(self, name: str, out: Any = None) -> Any:
         """An output of the last execution: a new array, or `out` filled."""
