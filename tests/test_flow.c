@@ -119,7 +119,10 @@ static void agree(int64_t opset, bool planned)
         const struct model_value *port = &model->values.data[number];
         if (port->constant)
             continue;
-        fast[number] = random_tensor(port->rank, port->dims, 50 + i);
+        if (port->type == GRAPHI_ELEMENT_INT64)
+            check(value_number("test", GRAPHI_ELEMENT_INT64, 7, &fast[number]));
+        else
+            fast[number] = random_tensor(port->rank, port->dims, 50 + i);
         slow[number] = value_keep(fast[number]);
     }
     check(flow_create(model, 1, &flow));
@@ -382,6 +385,67 @@ static void recurrences(void **state)
     }
 }
 
+/* A branch of which the sizes, or a number that is given, tell whether it is taken. */
+static void branches(void **state)
+{
+    static struct proto yes, no;
+    for (int64_t equal = 6; equal <= 7; equal++) {
+        begin(DIMS(2, 3));
+        graph_port(&graph, 11, "rate", I64, 0, NULL);
+        graph_constant(&graph, "seven", I64, 0, NULL, &equal, 8);
+        op("Equal", "rate seven", "is");
+        memset(&yes, 0, sizeof yes);
+        memset(&no, 0, sizeof no);
+        graph_node(&yes, "Neg", "x", "a");
+        graph_port(&yes, 12, "a", F32, -1, NULL);
+        graph_node(&no, "Relu", "x", "b");
+        graph_port(&no, 12, "b", F32, -1, NULL);
+        struct proto node = node_of("If", "is", "y");
+        node_graph(&node, "then_branch", &yes);
+        node_graph(&node, "else_branch", &no);
+        add(&node);
+        agree(17, true);
+    }
+    begin(DIMS(1)); /* a condition that is computed */
+    struct proto cast = node_of("Cast", "x", "is"), node = node_of("If", "is", "y");
+    node_int(&cast, "to", 9);
+    add(&cast);
+    node_graph(&node, "then_branch", &yes);
+    node_graph(&node, "else_branch", &no);
+    add(&node);
+    agree(17, false);
+}
+
+/* More numbers than are told apart: the interpreter takes over, and results stay right. */
+static void many_numbers(void **state)
+{
+    graphi_session *session = NULL;
+    begin(DIMS(2, 3));
+    graph_port(&graph, 11, "n", I64, 1, (int64_t[]){1});
+    struct proto cast = node_of("Cast", "n", "f");
+    node_int(&cast, "to", F32);
+    add(&cast);
+    op("Add", "x f", "y");
+    const struct proto model = model_of(&graph, 17);
+    check(graphi_session_open(NULL, model.data, model.size, &(graphi_session_options){.threads = 1}, &session));
+    graphi_tensor *x = random_tensor(DIMS(2, 3), 3);
+    graphi_tensor_info given, found;
+    graphi_tensor_get_info(x, &given);
+    for (int64_t n = 0; n < 80; n++) {
+        graphi_tensor *number = NULL, *y = NULL;
+        check(graphi_tensor_create(GRAPHI_ELEMENT_INT64, 1, (int64_t[]){1}, &n, &number));
+        check(graphi_session_run(session, (const char *const[]){"x", "n"}, (const graphi_tensor *const[]){x, number}, 2,
+                                 NULL, 1, &y));
+        graphi_tensor_get_info(y, &found);
+        for (int i = 0; i < 6; i++)
+            assert_true(((const float *)found.data)[i] == ((const float *)given.data)[i] + (float)n);
+        graphi_tensor_destroy(number);
+        graphi_tensor_destroy(y);
+    }
+    graphi_tensor_destroy(x);
+    graphi_session_close(session);
+}
+
 /* Operators without a lowering, computed indices and other types: the interpreter's. */
 static void stays(void **state)
 {
@@ -511,7 +575,8 @@ int main(void)
         cmocka_unit_test(element_wise), cmocka_unit_test(convolutions), cmocka_unit_test(pools),
         cmocka_unit_test(layouts),      cmocka_unit_test(moves),        cmocka_unit_test(products),
         cmocka_unit_test(recurrences),  cmocka_unit_test(stays),        cmocka_unit_test(many_threads),
-        cmocka_unit_test(reports),      cmocka_unit_test(memory),
+        cmocka_unit_test(branches),     cmocka_unit_test(many_numbers), cmocka_unit_test(reports),
+        cmocka_unit_test(memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

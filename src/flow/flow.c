@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEPT = 8 };
+enum { KEPT = 8, CONTENTS = 64 };
 
 /* What the sizes of an input are compared by. */
 struct key {
@@ -21,6 +21,7 @@ struct key {
     graphi_element type;
     int rank;
     int64_t dims[VALUE_RANK];
+    uint8_t content[8]; /* of one integer or truth value */
 };
 
 struct special {
@@ -42,7 +43,15 @@ struct flow {
     pthread_mutex_t lock;
     struct special *kept[KEPT];
     uint64_t clock;
+    int compiled; /* how often for other single numbers; beyond CONTENTS their content is not looked at */
 };
+
+/* A single integer or truth value is often a rate or a switch on which conditions and sizes depend: plans are told
+ * apart by its content, too. One that is another in each run would compile each time, so that ends. */
+static bool is_content(const graphi_tensor *value)
+{
+    return value && value->kind == GRAPHI_KIND_TENSOR && value->count == 1 && !element_is_float(value->type);
+}
 
 bool flow_knows(const char *op)
 {
@@ -93,7 +102,7 @@ void flow_free(struct flow *flow)
 /* --- compiling --- */
 
 /* Inputs as `values` has them; where it has none and there is no default, as declared. */
-static graphi_status set_inputs(struct lowering *l, graphi_tensor *const *values)
+static graphi_status set_inputs(struct lowering *l, graphi_tensor *const *values, bool contents)
 {
     const struct onnx_model *m = l->model;
     for (size_t i = 0; i < m->graph->inputs.count; i++) {
@@ -107,6 +116,10 @@ static graphi_status set_inputs(struct lowering *l, graphi_tensor *const *values
                   : port->kind != GRAPHI_KIND_TENSOR || port->optional || port->rank < 0)
             return fail(GRAPHI_UNSUPPORTED, "plan",
                         "found input \"%.100s\" that is no tensor or of no rank, expected one", port->name);
+        if (contents && is_content(value)) {
+            to->known = value_keep(value);
+            continue;
+        }
         to->computed = true;
         to->like.type = value ? value->type : port->type;
         to->like.rank = value ? value->rank : port->rank;
@@ -116,7 +129,7 @@ static graphi_status set_inputs(struct lowering *l, graphi_tensor *const *values
     return GRAPHI_OK;
 }
 
-static graphi_status lower_model(struct lowering *l, graphi_tensor *const *values)
+static graphi_status lower_model(struct lowering *l, graphi_tensor *const *values, bool contents)
 {
     const size_t count = l->model->values.count + 1;
     l->values = mem_zalloc_array(count, sizeof *l->values);
@@ -124,7 +137,7 @@ static graphi_status lower_model(struct lowering *l, graphi_tensor *const *value
         return fail_memory("plan", count * sizeof *l->values);
     for (size_t i = 0; i < count; i++)
         l->values[i].plain = l->values[i].last = GRAPHI_NONE;
-    TRY(set_inputs(l, values));
+    TRY(set_inputs(l, values, contents));
     return lower_all(l);
 }
 
@@ -132,7 +145,7 @@ graphi_status flow_inspect(const struct onnx_model *model, struct flow_report *o
 {
     struct lowering l = {.model = model};
     *out = (struct flow_report){0};
-    const graphi_status status = lower_model(&l, NULL);
+    const graphi_status status = lower_model(&l, NULL, false);
     if (status == GRAPHI_OK) {
         out->planned = l.planned;
         out->folded = l.folded;
@@ -163,7 +176,7 @@ static graphi_status take_outputs(struct special *s, struct lowering *l)
 static graphi_status compile(struct flow *flow, struct special *s, graphi_tensor *const *values)
 {
     struct lowering l = {.model = flow->model};
-    graphi_status status = lower_model(&l, values);
+    graphi_status status = lower_model(&l, values, flow->compiled <= CONTENTS);
     if (status == GRAPHI_OK && !flow->machine)
         status = graphi_machine_create(flow->threads, &flow->machine);
     if (status == GRAPHI_OK)
@@ -182,7 +195,7 @@ static graphi_status compile(struct flow *flow, struct special *s, graphi_tensor
 
 /* --- by shapes --- */
 
-static struct key key_of(const graphi_tensor *value)
+static struct key key_of(const graphi_tensor *value, bool contents)
 {
     struct key key;
     memset(&key, 0, sizeof key);
@@ -195,6 +208,8 @@ static struct key key_of(const graphi_tensor *value)
         key.rank = value->rank;
         memcpy(key.dims, value->dims, (size_t)value->rank * sizeof *key.dims);
     }
+    if (contents && is_content(value))
+        memcpy(key.content, value->data, value->bytes);
     return key;
 }
 
@@ -202,9 +217,9 @@ static bool fits(const struct flow *flow, const struct special *s, graphi_tensor
 {
     const struct model_graph *graph = flow->model->graph;
     for (size_t i = 0; i < graph->inputs.count; i++) {
-        const struct key a = key_of(values[graph->inputs.data[i]]), *b = &s->key[i];
+        const struct key a = key_of(values[graph->inputs.data[i]], flow->compiled <= CONTENTS), *b = &s->key[i];
         if (a.given != b->given || a.kind != b->kind || a.type != b->type || a.rank != b->rank ||
-            memcmp(a.dims, b->dims, sizeof a.dims) != 0)
+            memcmp(a.dims, b->dims, sizeof a.dims) != 0 || memcmp(a.content, b->content, sizeof a.content) != 0)
             return false;
     }
     return true;
@@ -218,7 +233,7 @@ static graphi_status special_create(struct flow *flow, graphi_tensor *const *val
         s->key = mem_zalloc_array(graph->inputs.count + 1, sizeof *s->key);
     graphi_status status = s && s->key ? GRAPHI_OK : fail_memory("plan", sizeof *s);
     for (size_t i = 0; status == GRAPHI_OK && i < graph->inputs.count; i++)
-        s->key[i] = key_of(values[graph->inputs.data[i]]);
+        s->key[i] = key_of(values[graph->inputs.data[i]], flow->compiled <= CONTENTS);
     if (status == GRAPHI_OK)
         status = compile(flow, s, values);
     if (status == GRAPHI_OK)
@@ -241,6 +256,21 @@ static struct special **find_place(struct flow *flow)
     return place;
 }
 
+/* Whether a kept plan was made for the same single numbers. */
+static bool same_contents(const struct flow *flow, graphi_tensor *const *values)
+{
+    const struct model_graph *graph = flow->model->graph;
+    bool same = false;
+    for (int i = 0; i < KEPT && !same; i++) {
+        same = flow->kept[i] != NULL;
+        for (size_t k = 0; same && k < graph->inputs.count; k++) {
+            const struct key key = key_of(values[graph->inputs.data[k]], true);
+            same = memcmp(key.content, flow->kept[i]->key[k].content, sizeof key.content) == 0;
+        }
+    }
+    return same;
+}
+
 /* NULL in *out: all places are in use by runs at other shapes. With the lock. */
 static graphi_status find(struct flow *flow, graphi_tensor *const *values, struct special **out)
 {
@@ -250,6 +280,8 @@ static graphi_status find(struct flow *flow, graphi_tensor *const *values, struc
             *out = flow->kept[i];
     struct special **place = *out ? NULL : find_place(flow);
     if (place) {
+        if (flow->compiled <= CONTENTS && !same_contents(flow, values))
+            flow->compiled++;
         TRY(special_create(flow, values, out));
         special_free(flow->model, *place);
         *place = *out;

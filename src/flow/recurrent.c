@@ -64,6 +64,9 @@ static graphi_status find(struct lower_call *c, struct layer *l)
     l->rows = x->dims[1];
     l->inputs = x->dims[2];
     l->hidden = op_int(&c->call, "hidden_size", again->dims[2]);
+    if (l->hidden != again->dims[2])
+        return lower_fail(c, "found hidden_size %lld, expected that of R, %lld", (long long)l->hidden,
+                          (long long)again->dims[2]);
     l->reverse = strcmp(direction, "reverse") == 0;
     l->directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
     l->after = l->cell == GRAPHI_GRU && op_int(&c->call, "linear_before_reset", 0) != 0;
@@ -124,9 +127,10 @@ static graphi_status convert(struct layer *l, int64_t d)
     const int64_t all = l->gates * l->hidden;
     const graphi_tensor *b = op_in(&l->c->call, B);
     const size_t floats = (size_t)(all * (l->inputs + l->hidden + 2));
-    float *w = mem_alloc(floats * sizeof *w), *u = w + all * l->inputs, *ih = u + all * l->hidden, *hh = ih + all;
+    float *w = mem_alloc(floats * sizeof *w);
     if (!w)
         return fail_memory(l->c->node->where, floats * sizeof *w);
+    float *u = w + all * l->inputs, *ih = u + all * l->hidden, *hh = ih + all;
     const graphi_recurrent_weights weights = {
         (const float *)l->c->call.in[W]->data + d * all * l->inputs,
         (const float *)l->c->call.in[R]->data + d * all * l->hidden,

@@ -155,6 +155,8 @@ static graphi_status lower_split(struct lower_call *c)
     TRY(op_axis(&c->call, op_int(&c->call, "axis", 0), x->like.rank, &axis));
     const int64_t *sizes = op_ints(&c->call, "split", &listed), n = x->like.dims[axis];
     const int outs = c->node->outs;
+    if (outs < 1)
+        return lower_fail(c, "found no outputs of Split, expected some");
     const int64_t each = (n + outs - 1) / outs, given = split ? split->known->count : sizes ? (int64_t)listed : outs;
     const bool last = lower_is_last(x);
     const graphi_value y = last ? x->last : lower_plain(c->l, x);

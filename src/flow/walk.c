@@ -53,11 +53,37 @@ static graphi_status lower_one(struct lower_call *c)
     return GRAPHI_OK;
 }
 
+static graphi_status lower_graph(struct lowering *l, const struct model_graph *graph);
+
+/* A branch that is known to be taken becomes part of the graph around it. */
+static graphi_status lower_if(struct lower_call *c)
+{
+    const struct flow_value *condition = lower_in(c, 0);
+    if (!condition || !condition->known || condition->known->kind != GRAPHI_KIND_TENSOR ||
+        condition->known->type != T_BOOL || condition->known->count != 1)
+        return lower_fail(c, "found a condition that is computed, expected one that sizes or constants tell");
+    const struct model_graph *body = c->node->body[value_int(condition->known, 0) ? 0 : 1];
+    TRY(lower_graph(c->l, body));
+    for (int i = 0; i < c->node->outs; i++) {
+        struct flow_value *value = (size_t)i < body->outputs.count ? &c->l->values[body->outputs.data[i]] : NULL;
+        if (c->node->out[i] < 0)
+            continue;
+        if (!value || (!value->known && !value->computed))
+            return lower_fail(c, "found no value of output %d of If, expected one", i);
+        c->l->values[c->node->out[i]] = *value;
+        if (value->known)
+            value_keep(value->known);
+    }
+    return GRAPHI_OK;
+}
+
 static graphi_status lower_node(struct lowering *l, const struct model_node *node)
 {
     graphi_tensor *in[FEW], *out[FEW] = {NULL};
     bool wanted[FEW], known = true;
     struct lower_call c = {.l = l, .node = node};
+    if (node->kind == NODE_IF)
+        return lower_if(&c);
     if (node->kind != NODE_OPERATOR || node->ins > FEW || node->outs > FEW)
         return lower_fail(&c, "found %s, expected an operator that a plan has", node->type);
     for (int i = 0; i < node->ins; i++) {
@@ -103,13 +129,19 @@ static graphi_status begin(struct lowering *l)
     return graphi_graph_status(l->graph);
 }
 
+static graphi_status lower_graph(struct lowering *l, const struct model_graph *graph)
+{
+    for (size_t i = 0; i < graph->nodes.count; i++)
+        TRY(lower_node(l, &graph->nodes.data[i]));
+    return GRAPHI_OK;
+}
+
 graphi_status lower_all(struct lowering *l)
 {
     const struct model_graph *graph = l->model->graph;
     TRY(graphi_graph_create(&l->graph));
     TRY(begin(l));
-    for (size_t i = 0; i < graph->nodes.count; i++)
-        TRY(lower_node(l, &graph->nodes.data[i]));
+    TRY(lower_graph(l, graph));
     for (size_t i = 0; i < graph->outputs.count; i++) {
         char name[32];
         struct flow_value *value = &l->values[graph->outputs.data[i]];
