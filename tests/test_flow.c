@@ -208,6 +208,12 @@ static void convolutions(void **state)
     node_text(&node, "auto_pad", "SAME_LOWER");
     add(&node);
     agree(17, true);
+    begin(DIMS(2, 2, 250)); /* a window that is long, by blocks of the stride */
+    weights("w", DIMS(3, 2, 96));
+    node = node_of("Conv", "x w", "y");
+    node_ints(&node, "strides", 1, (int64_t[]){32});
+    add(&node);
+    agree(17, true);
     begin(DIMS(1, 4, 5, 5)); /* depthwise */
     weights("w", DIMS(4, 1, 3, 3));
     node = node_of("Conv", "x w", "y");
@@ -302,14 +308,26 @@ static void moves(void **state)
     begin(DIMS(2, 3, 4));
     numbers("one", 1, (int64_t[]){1});
     op("Unsqueeze", "x one", "a");
-    op("Squeeze", "a one", "b");
-    struct proto node = node_of("Split", "b", "c d");
+    op("Squeeze", "a one", "z");
+    struct proto node = node_of("Cast", "z", "b");
+    node_int(&node, "to", F32);
+    add(&node);
+    node = node_of("Split", "b", "c d");
     node_int(&node, "axis", 2);
     add(&node);
     op("Sub", "c d", "e");
     node = node_of("Gather", "e one", "g");
     node_int(&node, "axis", 1);
     add(&node);
+    static const char *const modes[] = {"edge", "reflect"};
+    static const char *const outs[] = {"p", "q"};
+    for (int i = 0; i < 2; i++) {
+        graph_port(&graph, 12, outs[i], F32, -1, NULL);
+        node = node_of("Pad", "x pads", outs[i]);
+        node_text(&node, "mode", modes[i]);
+        add(&node);
+    }
+    numbers("pads", 6, (int64_t[]){0, 2, 3, 1, 0, 2});
     op("Expand", "g size2", "y");
     numbers("size2", 3, (int64_t[]){2, 5, 2});
     agree(17, true);

@@ -53,6 +53,37 @@ static graphi_status finish(struct lower_call *c, const struct window *w, graphi
     return lower_set(c, 0, y, true);
 }
 
+/* One dimension, windows that are whole multiples of the stride, as of a short-time Fourier transform: as many elements
+ * as the stride become channels, and windows of 256 become a few rows. */
+static bool is_blocked(const struct convolution *v)
+{
+    const struct window *w = &v->w;
+    return w->rank == 1 && w->kernel[0] > WINDOW_MOST && v->groups == 1 && w->dilation[0] == 1 && w->before[0] == 0 &&
+           w->after[0] == 0 && w->kernel[0] % w->stride[0] == 0 && w->kernel[0] / w->stride[0] <= WINDOW_MOST;
+}
+
+static graphi_value conv_blocked(struct lower_call *c, const struct convolution *v)
+{
+    graphi_graph *g = c->l->graph;
+    const int64_t s = v->w.stride[0], blocks = v->w.kernel[0] / s, all = v->w.out[0] - 1 + blocks;
+    graphi_value x = graphi_slice(g, lower_last(c->l, lower_in(c, 0)), 1, 0, all * s);
+    graphi_value w = lower_permuted(c->l, lower_in(c, 1), (const int64_t[]){2, 1, 0});
+    x = graphi_reshape(g, x, (int64_t[]){v->n, 1, all, s * v->channels}, 4);
+    w = graphi_reshape(g, w, (int64_t[]){1, blocks, s * v->channels, v->filters}, 4);
+    return graphi_conv2d(g, x, w, NULL, 0, NULL, 0, NULL, 0, 1);
+}
+
+static graphi_value conv_direct(struct lower_call *c, const struct convolution *v, const struct image *image)
+{
+    static const int64_t one[] = {2, 1, 0}, two[] = {2, 3, 1, 0};
+    const graphi_tensor *w = c->call.in[1];
+    graphi_value weights = lower_permuted(c->l, lower_in(c, 1), image->rank == 2 ? two : one);
+    if (image->rank == 1)
+        weights = graphi_reshape(c->l->graph, weights, (int64_t[]){1, w->dims[2], w->dims[1], w->dims[0]}, 4);
+    return graphi_conv2d(c->l->graph, image->x, weights, image->stride, 2, image->pads, 4, image->dilation, 2,
+                         v->groups);
+}
+
 static graphi_status lower_conv(struct lower_call *c)
 {
     struct convolution v;
@@ -62,15 +93,15 @@ static graphi_status lower_conv(struct lower_call *c)
         if (c->call.in[i])
             TRY(lower_floats(c, i));
     TRY(convolution_find(&c->call, x, w, &v));
-    TRY(find_image(c, &v.w, &image));
     if (bias && (bias->rank != 1 || bias->count != v.filters))
         return lower_fail(c, "found another number of biases, expected %lld", (long long)v.filters);
-    graphi_value weights = lower_permuted(c->l, lower_in(c, 1),
-                                          image.rank == 2 ? (const int64_t[]){2, 3, 1, 0} : (const int64_t[]){2, 1, 0});
-    if (image.rank == 1)
-        weights = graphi_reshape(c->l->graph, weights, (int64_t[]){1, w->dims[2], w->dims[1], w->dims[0]}, 4);
-    graphi_value y =
-        graphi_conv2d(c->l->graph, image.x, weights, image.stride, 2, image.pads, 4, image.dilation, 2, v.groups);
+    graphi_value y;
+    if (is_blocked(&v)) {
+        y = conv_blocked(c, &v);
+    } else {
+        TRY(find_image(c, &v.w, &image));
+        y = conv_direct(c, &v, &image);
+    }
     if (bias)
         y = graphi_add(c->l->graph, y, lower_plain(c->l, lower_in(c, 2)));
     return finish(c, &v.w, y, v.filters);

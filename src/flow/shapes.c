@@ -35,6 +35,17 @@ static graphi_status lower_shape(struct lower_call *c)
     return GRAPHI_OK;
 }
 
+/* float32 to itself, as exporters write it. */
+static graphi_status lower_cast(struct lower_call *c)
+{
+    TRY(lower_floats(c, 0));
+    struct flow_value *x = lower_in(c, 0);
+    const bool last = lower_is_last(x);
+    if (op_int(&c->call, "to", 0) != T_F32)
+        return lower_fail(c, "found a Cast to another type, expected float32 for a plan");
+    return lower_set(c, 0, last ? x->last : lower_plain(c->l, x), last);
+}
+
 /* To the type of another value, which of that is all that counts. */
 static graphi_status lower_cast_like(struct lower_call *c)
 {
@@ -172,6 +183,25 @@ static graphi_status lower_split(struct lower_call *c)
                    : lower_fail(c, "found parts of %lld elements, expected %lld", (long long)at, (long long)n);
 }
 
+enum { BORDER = 256 };
+
+/* One axis with elements of its own around it, one after the other: the edge's, or those that lie reflected in it. */
+static graphi_status mirror(struct lower_call *c, graphi_value *y, int axis, int64_t n, int64_t a, int64_t b, bool edge)
+{
+    graphi_value parts[BORDER + 1];
+    int count = 0;
+    if (a > BORDER || b > BORDER || a + b > BORDER || (!edge && (a >= n || b >= n)))
+        return lower_fail(c, "found a border of %lld elements around %lld, expected at most %d, and fewer than inside",
+                          (long long)(a > b ? a : b), (long long)n, BORDER);
+    for (int64_t i = a; i > 0; i--)
+        parts[count++] = graphi_slice(c->l->graph, *y, axis, edge ? 0 : i, (edge ? 0 : i) + 1);
+    parts[count++] = *y;
+    for (int64_t i = 1; i <= b; i++)
+        parts[count++] = graphi_slice(c->l->graph, *y, axis, n - 1 - (edge ? 0 : i), n - (edge ? 0 : i));
+    *y = graphi_concat(c->l->graph, count, parts, axis);
+    return GRAPHI_OK;
+}
+
 static graphi_status lower_pad(struct lower_call *c)
 {
     int64_t before[VALUE_RANK] = {0}, after[VALUE_RANK] = {0}, axes[VALUE_RANK];
@@ -184,9 +214,11 @@ static graphi_status lower_pad(struct lower_call *c)
     const graphi_tensor *pads = c->call.in[1], *value = op_in(&c->call, 2);
     TRY(op_numbers(&c->call, 3, axes, &axis_count));
     const int rank = x->like.rank, count = axis_count < 0 ? rank : axis_count;
-    if (strcmp(op_string(&c->call, "mode", "constant"), "constant") != 0 || pads->count != 2 * count ||
+    const char *mode = op_string(&c->call, "mode", "constant");
+    const bool constant = !strcmp(mode, "constant"), edge = !strcmp(mode, "edge");
+    if ((!constant && !edge && strcmp(mode, "reflect")) || pads->count != 2 * count ||
         (value && value->count && (value->count != 1 || value->type != T_F32)))
-        return lower_fail(c, "found another mode, or pads that do not fit, expected a constant around all axes");
+        return lower_fail(c, "found another mode, or pads that do not fit, expected constant, edge or reflect");
     const bool last = lower_is_last(x);
     for (int k = 0; k < count; k++) {
         TRY(op_axis(&c->call, axis_count < 0 ? k : axes[k], rank, &axis));
@@ -197,8 +229,14 @@ static graphi_status lower_pad(struct lower_call *c)
         before[to] = a;
         after[to] = b;
     }
-    graphi_value y = graphi_pad(c->l->graph, last ? x->last : lower_plain(c->l, x), before, rank, after, rank,
-                                value && value->count ? value_double(value, 0) : 0);
+    graphi_value y = last ? x->last : lower_plain(c->l, x);
+    if (constant)
+        y = graphi_pad(c->l->graph, y, before, rank, after, rank, value && value->count ? value_double(value, 0) : 0);
+    for (int i = 0; !constant && i < rank; i++) {
+        const int to = last ? lower_axis(i, rank) : i;
+        if (before[to] + after[to])
+            TRY(mirror(c, &y, to, x->like.dims[i], before[to], after[to], edge));
+    }
     return lower_set(c, 0, y, last);
 }
 
@@ -240,9 +278,20 @@ static graphi_status lower_expand(struct lower_call *c)
 }
 
 const struct lower_row lower_shapes[] = {
-    {"Reshape", lower_reshape, NULL},    {"Flatten", lower_reshape, NULL},     {"Squeeze", lower_reshape, NULL},
-    {"Unsqueeze", lower_reshape, NULL},  {"Shape", lower_shape, NULL},         {"Size", lower_shape, NULL},
-    {"CastLike", lower_cast_like, NULL}, {"Transpose", lower_transpose, NULL}, {"Concat", lower_concat, NULL},
-    {"Slice", lower_slice, NULL},        {"Split", lower_split, NULL},         {"Pad", lower_pad, NULL},
-    {"Gather", lower_gather, NULL},      {"Expand", lower_expand, NULL},       {0},
+    {"Reshape", lower_reshape, NULL},
+    {"Flatten", lower_reshape, NULL},
+    {"Squeeze", lower_reshape, NULL},
+    {"Unsqueeze", lower_reshape, NULL},
+    {"Shape", lower_shape, NULL},
+    {"Size", lower_shape, NULL},
+    {"Cast", lower_cast, NULL},
+    {"CastLike", lower_cast_like, NULL},
+    {"Transpose", lower_transpose, NULL},
+    {"Concat", lower_concat, NULL},
+    {"Slice", lower_slice, NULL},
+    {"Split", lower_split, NULL},
+    {"Pad", lower_pad, NULL},
+    {"Gather", lower_gather, NULL},
+    {"Expand", lower_expand, NULL},
+    {0},
 };
