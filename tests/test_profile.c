@@ -184,7 +184,7 @@ static void the_papers_operations_split_evenly(void **state)
  * the scheduler would take five workers where four are as fast. */
 static void extended_curves_keep_every_step(void **state)
 {
-    struct class_model model = {.t1 = 1e6, .shares = 16, .phases = 1, .saturation = 68};
+    struct class_model model = {.t1 = 1e6, .shares = 16, .phases = 1, .barriers = 1, .saturation = 68};
     struct cost_curve curve;
     curves_extend(&model, phi, &curve);
     for (int width = 1; width <= 68; width++)
@@ -198,7 +198,8 @@ static void shares_are_split_as_the_engine_splits_them(void **state)
 {
     const double share[] = {10000, 10000, 10000, 40000};
     const int count[] = {4};
-    struct class_model model = {.t1 = 70060, .shares = 4, .phases = 1, .share_ns = share, .phase_shares = count};
+    struct class_model model = {.t1 = 70060, .shares = 4, .phases = 1, .barriers = 1,
+                                .share_ns = share, .phase_shares = count};
     double none = curves_at(&model, phi, 1, false), two = curves_at(&model, phi, 2, false),
            four = curves_at(&model, phi, 4, false);
     assert_true(fabs(none - 70060) < 1);
