@@ -92,6 +92,22 @@ static void sizes_of_zero(void **state)
     gives("Transpose", 1, none, NULL, T_F32, 2, DIMS(2, 0), NULL);
 }
 
+static void signs_and_columns_stay(void **state)
+{
+    const struct attribute right = {.name = "direction", .kind = ATTRIBUTE_STRING, .s = "RIGHT"},
+                           crd = {.name = "mode", .kind = ATTRIBUTE_STRING, .s = "CRD"};
+    graphi_tensor *shift[2] = {of(T_I8, 1, DIMS(4), NUMBERS(-8, -8, 8, -8)),
+                               of(T_I8, 1, DIMS(4), NUMBERS(1, 9, 1, -1))};
+    gives("BitShift", 2, shift, &right, T_I8, 1, DIMS(4), NUMBERS(-4, -1, 4, -1));
+    const struct attribute size = {.name = "blocksize", .kind = ATTRIBUTE_INT, .i = 2}, both[] = {size, crd};
+    graphi_tensor *image = of(T_F32, 4, DIMS(1, 2, 2, 2), NUMBERS(0, 1, 2, 3, 4, 5, 6, 7)), *out;
+    assert_int_equal(run("SpaceToDepth", 1, &image, both, 2, &out), GRAPHI_OK);
+    for (int i = 0; i < 8; i++)
+        assert_float_equal(value_double(out, i), i, 0);
+    value_drop(out);
+    value_drop(image);
+}
+
 static void slices_with_steps(void **state)
 {
     graphi_tensor *in[5] = {of(T_F32, 1, DIMS(5), NUMBERS(0, 1, 2, 3, 4)), of(T_I64, 1, DIMS(1), NUMBERS(-1)),
@@ -234,6 +250,14 @@ static void spectra(void **state)
     gives("DFT", 1, line, &half, T_F32, 3, DIMS(1, 4, 2), NUMBERS(21, 0, -3, 5.1961524, -3, 1.7320508, -3, 0));
     graphi_tensor *lines[3] = {of(T_F64, 2, DIMS(2, 2), NUMBERS(4, 0, -2, 0)), NULL, of(T_I64, 0, NULL, NUMBERS(0))};
     gives("DFT", 3, lines, &back, T_F64, 2, DIMS(2, 2), NUMBERS(1, 0, 3, 0));
+    const struct attribute both[] = {half, back};
+    graphi_tensor *spectrum = of(T_F32, 3, DIMS(1, 3, 2), NUMBERS(10, 0, -2, 2, -2, 0)), *signal;
+    assert_int_equal(run("DFT", 1, &spectrum, both, 2, &signal), GRAPHI_OK); /* half a spectrum, back to 1 2 3 4 */
+    assert_int_equal(signal->count, 4);
+    for (int i = 0; i < 4; i++)
+        assert_float_equal(value_double(signal, i), i + 1, 1e-6);
+    value_drop(signal);
+    value_drop(spectrum);
     graphi_tensor *frames[4] = {of(T_F32, 2, DIMS(1, 4), NUMBERS(1, 2, 3, 4)), of(T_I64, 0, NULL, NUMBERS(2)),
                                 of(T_F32, 1, DIMS(2), NUMBERS(1, 10)), NULL};
     gives("STFT", 4, frames, NULL, T_F32, 4, DIMS(1, 2, 2, 2), NUMBERS(21, 0, -19, 0, 43, 0, -37, 0));
@@ -420,6 +444,7 @@ int main(void)
         cmocka_unit_test(sums_broadcast_in_every_type),
         cmocka_unit_test(integers_wrap),
         cmocka_unit_test(sizes_of_zero),
+        cmocka_unit_test(signs_and_columns_stay),
         cmocka_unit_test(slices_with_steps),
         cmocka_unit_test(transposes_turn_rank_8),
         cmocka_unit_test(maxima_see_nan),

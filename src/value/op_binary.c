@@ -179,14 +179,26 @@ static graphi_status run_mod(struct op_call *call)
     return elementwise_run(call, &functions[c_form ? FMOD : MOD], call->in, 2, -1, call->in[0]->type, NULL);
 }
 
+/* Signed numbers keep their sign; by less than 0, or by all bits and more, it alone is left. */
+static void shift_right_i64(const void *const *in, void *out, int64_t n, const double *p)
+{
+    const int64_t *x = in[0], *by = in[1];
+    int64_t *to = out;
+    for (int64_t i = 0; i < n; i++)
+        to[i] = x[i] >> (by[i] < 0 || by[i] > 63 ? 63 : by[i]);
+}
+
 static graphi_status run_shift(struct op_call *call)
 {
     static const struct elementwise left = {{NULL, NULL, NULL, shift_left_u64}, false},
-                                    right = {{NULL, NULL, NULL, shift_right_u64}, false};
+                                    right = {{NULL, NULL, NULL, shift_right_u64}, false},
+                                    right_signed = {{NULL, NULL, shift_right_i64, NULL}, false};
     const char *direction = op_string(call, "direction", "");
     TRY(op_same_types(call, 0, 2));
     if (strcmp(direction, "LEFT") != 0 && strcmp(direction, "RIGHT") != 0)
         return op_fail(call, "found direction \"%s\", expected LEFT or RIGHT", direction);
+    if (*direction == 'R' && element_domain(call->in[0]->type) == DOMAIN_I64)
+        return elementwise_run(call, &right_signed, call->in, 2, DOMAIN_I64, call->in[0]->type, NULL);
     return elementwise_run(call, *direction == 'L' ? &left : &right, call->in, 2, DOMAIN_U64, call->in[0]->type, NULL);
 }
 

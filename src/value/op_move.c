@@ -406,10 +406,10 @@ static graphi_status run_depth(struct op_call *call)
         return op_fail(call, "found %d dimensions and blocks of %lld, expected 4 that blocks divide", x->rank,
                        (long long)b);
     const int64_t n = x->dims[0], c = x->dims[1], h = x->dims[2], w = x->dims[3];
-    static const int orders[3][6] = {{0, 3, 5, 1, 2, 4}, {0, 3, 4, 1, 5, 2}, {0, 1, 4, 2, 5, 3}};
-    const int *order = orders[!to_space ? 0 : crd ? 2 : 1];
+    static const int orders[4][6] = {{0, 3, 5, 1, 2, 4}, {0, 1, 3, 5, 2, 4}, {0, 3, 4, 1, 5, 2}, {0, 1, 4, 2, 5, 3}};
+    const int *order = orders[2 * to_space + crd];
     const int64_t seen[3][6] = {{n, c, h / b, b, w / b, b}, {n, b, b, c / b / b, h, w}, {n, c / b / b, b, b, h, w}};
-    memcpy(from, seen[!to_space ? 0 : crd ? 2 : 1], sizeof from);
+    memcpy(from, seen[to_space ? 1 + crd : 0], sizeof from);
     dims_strides(6, from, source);
     for (int i = 0; i < 6; i++) {
         dims[i] = from[order[i]];

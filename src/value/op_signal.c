@@ -101,6 +101,18 @@ static graphi_status scalar(const struct op_call *call, int i, int64_t otherwise
     return GRAPHI_OK;
 }
 
+/* A line of the input; `mirrored`: the half of a real signal's spectrum that is not there. */
+static void load_line(struct transform *t, const graphi_tensor *x, int64_t from, int64_t stride, int64_t count,
+                      bool mirrored)
+{
+    const int64_t parts = x->dims[x->rank - 1], half = mirrored ? t->n / 2 + 1 : t->n;
+    for (int64_t k = 0; k < t->n; k++) {
+        const int64_t at = k < half ? k : t->n - k;
+        t->line[k] = at < count ? number_at(x, from + at * stride, parts) : (struct pair){0, 0};
+        t->line[k].im *= k < half ? 1 : -1;
+    }
+}
+
 static graphi_status run_dft(struct op_call *call)
 {
     struct transform t;
@@ -115,30 +127,32 @@ static graphi_status run_dft(struct op_call *call)
         return op_fail(call, "found %s for DFT, expected [..., 1] or [..., 2]", value_describe(x, &text));
     TRY(scalar(call, 2, -2, &where));
     TRY(op_axis(call, where, x->rank, &axis));
-    TRY(scalar(call, 1, x->dims[axis], &length));
     const bool inverse = op_int(call, "inverse", 0) != 0, half = op_int(call, "onesided", 0) != 0;
-    if (axis == x->rank - 1 || (half && (inverse || parts == 2)))
+    const bool real = inverse && half; /* the result: of half a spectrum */
+    TRY(scalar(call, 1, real ? 2 * (x->dims[axis] - 1) : x->dims[axis], &length));
+    if (axis == x->rank - 1 || (half && parts != (inverse ? 2 : 1)))
         return op_fail(call,
                        "found axis %d, inverse %d, one side %d of %s, expected no axis of parts, and one side of "
-                       "real signals forward",
+                       "real signals or back to them",
                        axis, inverse, half, value_describe(x, &text));
     for (int i = 0; i < x->rank; i++)
         dims[i] = x->dims[i];
     TRY(transform_new(call, length, inverse, &t));
-    dims[axis] = half ? length / 2 + 1 : length;
-    dims[x->rank - 1] = 2;
+    dims[axis] = half && !real ? length / 2 + 1 : length;
+    dims[x->rank - 1] = real ? 1 : 2;
     for (int i = 0; i < x->rank - 1; i++)
         *(i < axis ? &outer : &inner) *= i == axis ? 1 : x->dims[i];
     graphi_status status = op_new(call, 0, x->type, x->rank, dims, &out);
     for (int64_t line = 0; status == GRAPHI_OK && line < outer * inner; line++) {
         const int64_t from = line / inner * x->dims[axis] * inner + line % inner;
         const int64_t to = line / inner * dims[axis] * inner + line % inner;
-        for (int64_t k = 0; k < length; k++)
-            t.line[k] = k < x->dims[axis] ? number_at(x, from + k * inner, parts) : (struct pair){0, 0};
+        load_line(&t, x, from, inner, x->dims[axis], real);
         transform_run(&t);
         for (int64_t k = 0; k < dims[axis]; k++) {
-            put(out, (to + k * inner) * 2, t.result[k].re / (inverse ? (double)length : 1));
-            put(out, (to + k * inner) * 2 + 1, t.result[k].im / (inverse ? (double)length : 1));
+            const double by = inverse ? (double)length : 1;
+            put(out, (to + k * inner) * dims[x->rank - 1], t.result[k].re / by);
+            if (!real)
+                put(out, (to + k * inner) * 2 + 1, t.result[k].im / by);
         }
     }
     mem_free(t.turns);
