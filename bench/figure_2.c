@@ -92,7 +92,7 @@ static graphi_status together(struct study *s, const struct operation *op, doubl
         status = study_row(s, base, &setting, NULL, 0, &pinned);
         if (!status)
             result_rate(last_row(s->bench), (struct rating){.flops = op->flops * COPIES}, pinned.makespan_ms);
-        setting.unpinned = true;
+        setting.pin = GRAPHI_OFF;
         if (!status)
             status = study_row(s, label, &setting, base, pinned.makespan_ms, &placed);
         if (status)

@@ -65,7 +65,7 @@ static graphi_status policies(struct study *s, int p)
     graphi_status status = study_row(s, over_here(s, 0, all, sizeof all), &uniform, NULL, 0, &base);
     double before = base.makespan_ms;
     for (int i = 0; i < 3 && !status; i++) {
-        graphi_setting setting = {.policy = list[i], .executors = s->about.cores, .width = 1, .light = -1};
+        graphi_setting setting = {.policy = list[i], .executors = s->about.cores, .width = 1, .light = GRAPHI_OFF};
         status = study_row(s, steps[i], &setting, over_here(s, i, label, sizeof label), before, &now[i]);
         if (status)
             return status;

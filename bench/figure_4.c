@@ -85,7 +85,7 @@ static graphi_status course_of(struct study *s, graphi_policy policy, struct cou
 {
     graphi_simulation out = {0};
     json_t *events = NULL;
-    graphi_setting setting = {.policy = policy, .executors = s->about.cores, .width = 1, .light = -1};
+    graphi_setting setting = {.policy = policy, .executors = s->about.cores, .width = 1, .light = GRAPHI_OFF};
     *c = (struct course){.policy = graphi_policy_name(policy),
                          .x = calloc(EVENTS, sizeof *c->x),
                          .y = calloc(EVENTS, sizeof *c->y)};
@@ -130,7 +130,8 @@ static graphi_status draw(struct study *s)
 static graphi_status compare(struct study *s)
 {
     graphi_simulation without, with;
-    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = s->about.cores, .width = 1, .light = -1};
+    graphi_setting setting = {
+        .policy = GRAPHI_POLICY_S123, .executors = s->about.cores, .width = 1, .light = GRAPHI_OFF};
     graphi_status status = study_row(s, "s123", &setting, NULL, 0, &without);
     setting.policy = GRAPHI_POLICY_S1234;
     if (!status)

@@ -116,9 +116,9 @@ static graphi_status direct(struct comparison *c)
     if (status == GRAPHI_OK)
         status = network_open(c->bench, c->name, c->size, &options, &network);
     if (status == GRAPHI_OK)
-        status = ours_contender(c->bench, &c->ours.network, "graphi", &info.setting, &pair[0]);
+        status = ours_contender(c->bench, &c->ours.network, "graphi", REQUEST(&info.setting), &pair[0]);
     if (status == GRAPHI_OK)
-        status = ours_contender(c->bench, &network, "graphi direct", &info.setting, &pair[1]);
+        status = ours_contender(c->bench, &network, "graphi direct", REQUEST(&info.setting), &pair[1]);
     if (status == GRAPHI_OK)
         status = bench_alternate(c->bench, c->title, pair, 2, mode_seconds(o), 300, &rounds);
     if (status == GRAPHI_OK) {

@@ -18,7 +18,7 @@ static graphi_status body(struct bench *bench, const char *name, const char *siz
     if (status != GRAPHI_OK)
         return status;
     graphi_plan_get_info(network.plan, &info);
-    status = contender_open(bench, &network, "plan", &info.setting, &one);
+    status = contender_open(bench, &network, "plan", REQUEST(&info.setting), &one);
     if (status == GRAPHI_OK)
         status = bench_alternate(bench, name, &one, 1, 0, 5, &rounds);
     if (status == GRAPHI_OK) {

@@ -68,7 +68,7 @@ static graphi_status at_operation(struct bench *bench, const struct operation *o
                                                .executors = 1,
                                                .width = 1,
                                                .driver = GRAPHI_DRIVER_COMBINING,
-                                               .no_inline = true}};
+                                               .inlining = GRAPHI_OFF}};
     graphi_status status = build(op, &network.graph);
     if (status == GRAPHI_OK &&
         (status = graphi_plan_create(network.graph, bench->machine, &options, &network.plan)) == GRAPHI_OK)

@@ -15,8 +15,8 @@ static void fill_light(struct entry entry[SETTINGS], int cores, int executors, i
     struct entry *last = &entry[SETTINGS - 1];
     const bool room = executors * width < cores;
     for (int i = 0; i < SETTINGS; i++)
-        entry[i].setting.light = room ? 1 : -1;
-    last->setting.light = -entry[0].setting.light;
+        entry[i].setting.light = room ? GRAPHI_ON : GRAPHI_OFF;
+    last->setting.light = room ? GRAPHI_OFF : GRAPHI_ON;
     last->setting.executors = room ? executors : executors - 1;
     snprintf(last->id, sizeof last->id, room ? "no light executor" : "a light executor in place of one");
 }
@@ -27,7 +27,7 @@ static int fill_settings(struct entry entry[SETTINGS], int cores, int executors,
     static const struct entry as[SETTINGS] = {
         {"as the paper's engine", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .depth = 1}},
         {"buffers of depth 4", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .depth = 4}},
-        {"no inlining", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .depth = 1, .no_inline = true}},
+        {"no inlining", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .depth = 1, .inlining = GRAPHI_OFF}},
         {"asymmetric teams", {.policy = GRAPHI_POLICY_ASYMMETRIC, .depth = 1}},
         {"preferred executors", {.policy = GRAPHI_POLICY_LOCALITY, .depth = 1}},
         {"", {.policy = GRAPHI_POLICY_CRITICAL_PATH, .depth = 1}},
@@ -82,7 +82,7 @@ static graphi_setting setting_of_both(const struct network networks[2])
     graphi_plan_info info[2];
     for (int i = 0; i < 2; i++)
         graphi_plan_get_info(networks[i].plan, &info[i]);
-    return info[info[1].predicted_ms < info[0].predicted_ms].setting;
+    return graphi_decision_setting(&info[info[1].predicted_ms < info[0].predicted_ms].setting);
 }
 
 /* Two compilations of one network in alternation: with and without, everything else as it was asked for, under one

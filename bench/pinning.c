@@ -10,7 +10,7 @@ static graphi_status at_setting(struct bench *bench, const struct network *netwo
                                                    .driver = GRAPHI_DRIVER_COMBINING,
                                                    .executors = executors,
                                                    .width = width,
-                                                   .unpinned = unpinned};
+                                                   .pin = unpinned ? GRAPHI_OFF : GRAPHI_DEFAULT};
         snprintf(entry[unpinned].id, sizeof entry->id, "%dx%d %s", executors, width,
                  unpinned ? "placed by the system" : "pinned");
     }

@@ -46,7 +46,7 @@ struct field {
     struct contender list[MOST];
     int uniform, count;
     int at[FREE]; /* in the list: its own, or the uniform setting that it kept */
-    graphi_setting setting[FREE];
+    graphi_decision setting[FREE];
     int rounds, further; /* of all; with those of the ones that the question is about */
     bool asked[MOST];
 };
@@ -74,11 +74,11 @@ static int best_of(const struct field *field)
 }
 
 /* The uniform setting that a plan's policy kept, its index in the list; -1: widths of its own, or executors join. */
-static int kept_uniform(const graphi_setting *setting, const struct field *field)
+static int kept_uniform(const graphi_decision *setting, const struct field *field)
 {
     graphi_plan_info other;
-    const graphi_setting *u = &other.setting;
-    for (int i = 0; setting->uniform && setting->join <= 0 && i < field->uniform; i++) {
+    const graphi_decision *u = &other.setting;
+    for (int i = 0; setting->uniform && !setting->joins && i < field->uniform; i++) {
         graphi_plan_get_info(field->list[i].plan, &other);
         if (setting->executors == u->executors && setting->width == u->width && setting->driver == u->driver &&
             setting->depth == u->depth)
@@ -113,7 +113,7 @@ static graphi_status confirm(struct bench *bench, const struct network *n, int p
 
 /* Strategies choose over the curves of the malleable plan, which is the network's. */
 static graphi_status settle(struct bench *bench, const struct network *n, int policy, double seconds,
-                            graphi_curves *known, graphi_setting *out)
+                            graphi_curves *known, graphi_decision *out)
 {
     graphi_plan *plan = NULL;
     graphi_plan_info info;
@@ -166,7 +166,7 @@ static graphi_status collect(struct bench *bench, const struct network *n, doubl
         if (status || (field->at[i] = kept_uniform(&field->setting[i], field)) >= 0)
             continue;
         field->at[i] = field->count++;
-        status = contender_open(bench, n, graphi_policy_name(free_width[i]), &field->setting[i],
+        status = contender_open(bench, n, graphi_policy_name(free_width[i]), REQUEST(&field->setting[i]),
                                 &field->list[field->at[i]]);
     }
     return status ? status : add_own_widths(bench, n, field);
@@ -250,7 +250,7 @@ static void judge(struct bench *bench, const struct network *n, const struct fie
     char goal[200], text[64];
     for (int i = 0; i < field->count; i++) {
         json_t *row = bench_row(bench, n, &list[i], best, rounds_of(field, i));
-        if (i == field->at[MALLEABLE] && field->setting[MALLEABLE].join > 0)
+        if (i == field->at[MALLEABLE] && field->setting[MALLEABLE].joins)
             result_string(row, "reason", "joining: critical path first, who has nothing ready takes part");
     }
     for (int i = 0; i < FREE; i++)
@@ -258,7 +258,7 @@ static void judge(struct bench *bench, const struct network *n, const struct fie
             add_kept_row(bench, n, field, i, best);
     snprintf(goal, sizeof goal, "%s %s: strategies over the better uniform setting", n->name, n->size);
     judge_interval(bench, goal, strategies_over(field), MOST_LOST);
-    const bool teams = kept(field, MALLEABLE), joins = field->setting[MALLEABLE].join > 0;
+    const bool teams = kept(field, MALLEABLE), joins = field->setting[MALLEABLE].joins;
     const struct interval ratio = paired(field, field->at[MALLEABLE], WRONG);
     const double error = log(ratio.high / ratio.low) / (2 * NORMAL_95);
     malleable_sums.log += log(ratio.median);
@@ -300,7 +300,7 @@ static graphi_status judge_decisions(struct bench *bench, const struct network *
     char goal[200];
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         const graphi_setting setting = {
-            .policy = list[i], .executors = bench->about.cores, .width = 1, .light = -1,
+            .policy = list[i], .executors = bench->about.cores, .width = 1, .light = GRAPHI_OFF,
             .parameters = {{"keep-uniform", -1}}};
         double least = INFINITY;
         for (int again = 0; again < AGAIN; again++) {

@@ -332,7 +332,7 @@ static graphi_status compare(struct regression *r, const struct directed *d, boo
         const char *label, *model;
     } by[] = {{"every width", NULL}, {"hill climbing", hill_climbing}, {"k-neighbours", best_model}};
     const graphi_setting setting = {
-        .policy = GRAPHI_POLICY_S123, .executors = r->about.cores, .width = 1, .light = -1,
+        .policy = GRAPHI_POLICY_S123, .executors = r->about.cores, .width = 1, .light = GRAPHI_OFF,
         .parameters = {{"keep-uniform", -1}}};
     graphi_plan *truth = NULL;
     double ms[3];
@@ -351,7 +351,7 @@ static graphi_status compare(struct regression *r, const struct directed *d, boo
             break;
         snprintf(id, sizeof id, "%s, batch %lld: directed by %s", d->network.name, (long long)d->batch, by[i].label);
         json_t *row = result_row(&r->bench->result, id, "graphi");
-        result_setting(row, &setting);
+        result_setting(row, &now.setting);
         result_set(row, "simulated", json_true());
         ms[i] = now.makespan_ms;
         result_times(row, &now.makespan_ms, 1);

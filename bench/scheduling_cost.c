@@ -112,7 +112,7 @@ static graphi_status open_ours(struct bench *bench, const struct dag *dag, int64
                                                    .driver = engines[i].driver,
                                                    .executors = bench->about.cores,
                                                    .width = 1,
-                                                   .no_inline = !engines[i].inlined},
+                                                   .inlining = engines[i].inlined ? GRAPHI_DEFAULT : GRAPHI_OFF},
                                        .disable = "all"};
         status = i ? graphi_plan_with(o->plan[0], &(graphi_plan_change){.setting = &options.setting}, &o->plan[i])
                    : graphi_plan_create(o->graph, bench->machine, &options, &o->plan[0]);

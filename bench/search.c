@@ -173,7 +173,8 @@ static graphi_status search(struct study *s, bool simplex, double width, const g
 static graphi_status compare(struct study *s)
 {
     graphi_simulation uniform, strategies, malleable;
-    graphi_setting setting, all = {.policy = GRAPHI_POLICY_S1234, .executors = s->about.cores, .width = 1, .light = -1};
+    graphi_setting setting,
+        all = {.policy = GRAPHI_POLICY_S1234, .executors = s->about.cores, .width = 1, .light = GRAPHI_OFF};
     double random = INFINITY, simplex = INFINITY;
     graphi_status status = study_best(s, GRAPHI_POLICY_CRITICAL_PATH, &setting, &uniform);
     double width = setting.width;

@@ -67,7 +67,7 @@ static graphi_status add(struct bench *bench, const struct network *n, struct co
         return GRAPHI_OK;
     const char *driver = setting.driver == GRAPHI_DRIVER_AUTO ? "" : graphi_driver_name(setting.driver);
     snprintf(id, sizeof id, "%dx%d %s%s%s%s", setting.executors, setting.width, graphi_policy_name(setting.policy),
-             *driver ? " " : "", driver, setting.join > 0 ? ", joining" : "");
+             *driver ? " " : "", driver, setting.join == GRAPHI_ON ? ", joining" : "");
     struct contender *c = &list[*count];
     graphi_status status = contender_beside(bench, n, id, &setting, c > list ? list : NULL, c);
     if (!status && executes_alike(list, *count))
@@ -119,7 +119,7 @@ static graphi_status collect(struct bench *bench, const struct network *n, struc
                                       .driver = GRAPHI_DRIVER_COMBINING,
                                       .executors = cores,
                                       .width = 1,
-                                      .join = 1});
+                                      .join = GRAPHI_ON});
     for (int p = GRAPHI_POLICY_S1; has_own_widths((graphi_policy)p) && !status; p++)
         status = add(bench, n, list, count,
                      (graphi_setting){
@@ -140,11 +140,11 @@ static int group_of(const struct bench *bench, const graphi_plan *plan)
 {
     graphi_plan_info info;
     graphi_plan_get_info(plan, &info);
-    const graphi_setting *s = &info.setting;
+    const graphi_decision *s = &info.setting;
     if (s->driver == GRAPHI_DRIVER_DEDICATED)
         return s->executors * s->width == bench->about.cores ? SHARING : OTHERS;
     return s->policy == GRAPHI_POLICY_SEQUENTIAL ||
-                   (s->policy == GRAPHI_POLICY_CRITICAL_PATH && s->join <= 0 &&
+                   (s->policy == GRAPHI_POLICY_CRITICAL_PATH && !s->joins &&
                     (s->executors == bench->about.cores || s->width == bench->about.cores))
                ? MEASURED
                : OTHERS;

@@ -97,7 +97,7 @@ static graphi_status policies(struct study *s, double uniform)
     double papers = 0;
     graphi_status status = best_splits(s, uniform, &papers);
     for (size_t i = 0; i < sizeof list / sizeof *list && !status; i++) {
-        graphi_setting free_width = {.policy = list[i], .executors = s->about.cores, .width = 1, .light = -1};
+        graphi_setting free_width = {.policy = list[i], .executors = s->about.cores, .width = 1, .light = GRAPHI_OFF};
         status = study_row(s, graphi_policy_name(list[i]), &free_width, "uniform", uniform, &now);
         if (status)
             break;

@@ -66,7 +66,7 @@ static graphi_status add_static(struct sweep *s)
     graphi_plan_info info;
     network.plan = s->untuned;
     graphi_plan_get_info(s->untuned, &info);
-    return add_of(s, &network, &info.setting, ", static", &s->unmeasured);
+    return add_of(s, &network, REQUEST(&info.setting), ", static", &s->unmeasured);
 }
 
 /* Those that use most cores first. Critical path first comes before all other policies and tells, where time is short,
@@ -84,7 +84,7 @@ static graphi_status add_policy(struct sweep *s, graphi_policy policy)
                                           .driver = drivers[d % 3],
                                           .executors = used / width,
                                           .width = width,
-                                          .join = d < 3 ? -1 : 1};
+                                          .join = d < 3 ? GRAPHI_OFF : GRAPHI_ON};
                 if (d >= 3 && policy != GRAPHI_POLICY_CRITICAL_PATH)
                     break;
                 int before = s->contest.count;
@@ -111,7 +111,7 @@ static graphi_status collect(struct sweep *s)
     if (status != GRAPHI_OK)
         return status;
     graphi_plan_get_info(s->network.plan, &info);
-    status = add(s, &info.setting, ", as chosen", &s->chosen);
+    status = add(s, REQUEST(&info.setting), ", as chosen", &s->chosen);
     if (status == GRAPHI_OK)
         status = add_static(s);
     if (status != GRAPHI_OK)
@@ -269,7 +269,7 @@ static graphi_status measure(struct sweep *s)
     graphi_plan_info info;
     graphi_plan_get_info(s->network.plan, &info);
     graphi_status status =
-        graphi_plan_with(s->network.plan, &(graphi_plan_change){.setting = &info.setting}, &s->untuned);
+        graphi_plan_with(s->network.plan, &(graphi_plan_change){.setting = REQUEST(&info.setting)}, &s->untuned);
     if (status != GRAPHI_OK)
         return report_failure(status);
     status = network_tune(s->bench, &s->network, s->tune);

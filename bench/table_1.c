@@ -33,7 +33,7 @@ static graphi_status setting(struct study *s, int i, int column, double base, do
         graphi_setting uniform = {.policy = paper[i].inter == 1 ? GRAPHI_POLICY_SEQUENTIAL : GRAPHI_POLICY_FIFO,
                                   .executors = paper[i].inter,
                                   .width = paper[i].intra,
-                                  .light = -1};
+                                  .light = GRAPHI_OFF};
         graphi_status status = study_row(s, label, &uniform, i == BASE || base <= 0 ? NULL : base_label, base, &now);
         if (status)
             return status;

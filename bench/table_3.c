@@ -34,7 +34,7 @@ static graphi_status run(struct bench *bench)
                                            : "the described machine has one thread a core");
         study_paper(bench, table, "two gradients: co-run 68+68", base, 1 / 1.03, 39.9);
         graphi_setting halves = {
-            .policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = 2, .width = cores / 2, .light = -1};
+            .policy = GRAPHI_POLICY_CRITICAL_PATH, .executors = 2, .width = cores / 2, .light = GRAPHI_OFF};
         study_paper(bench, table, "two gradients: co-run 34+34", base, 1 / 1.38, 29.8);
         halved = study_fits(&s, beside, 2, cores / 2);
         if (halved)

@@ -165,7 +165,7 @@ static graphi_status open_both(struct bench *bench, struct pair *pair)
     if (status != GRAPHI_OK)
         return status;
     graphi_plan_get_info(pair->network.plan, &info);
-    status = contender_open(bench, &pair->network, "chosen", &info.setting, &pair->list[CHOSEN]);
+    status = contender_open(bench, &pair->network, "chosen", REQUEST(&info.setting), &pair->list[CHOSEN]);
     return status == GRAPHI_OK ? contender_beside(bench, &pair->network, "an executor a core", &each,
                                                   &pair->list[CHOSEN], &pair->list[EACH])
                                : status;

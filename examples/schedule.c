@@ -90,7 +90,7 @@ int main(int count, char **word)
     check(graphi_plan_create(graph, machine, &(graphi_plan_options){.disable = "all"}, &plan));
 
     /* A task is one thread's: an executor on every core. Short tasks go through the scheduler like all others. */
-    graphi_setting setting = {.executors = about.cores, .width = 1, .no_inline = true}, best = setting;
+    graphi_setting setting = {.executors = about.cores, .width = 1, .inlining = GRAPHI_OFF}, best = setting;
     double least = 0;
     printf("%s on %d cores of %s, simulated\n", path, about.cores, about.name);
     printf("policy          makespan us     bound us     over   utilization\n");

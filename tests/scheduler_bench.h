@@ -4,6 +4,7 @@
 #ifndef TESTS_SCHEDULER_BENCH_H
 #define TESTS_SCHEDULER_BENCH_H
 
+#include "schedule/decided.h"
 #include "machine/parking.h"
 
 struct delay {
@@ -24,9 +25,10 @@ static void bench_real(const struct dag *dag, const char *name, graphi_setting s
     graphi_machine *machine;
     struct schedule *schedule;
     struct lease lease = {0};
-    if (graphi_machine_create(0, &machine) || schedule_create(&dag->tasks, &setting, machine, &schedule))
+    if (graphi_machine_create(0, &machine) ||
+        schedule_create(&dag->tasks, setting_decide(&setting, machine), &schedule))
         return;
-    struct lease_options options = schedule_lease_options(&setting, machine);
+    struct lease_options options = setting_decide(&setting, machine).lease;
     if (lease_take(machine, &options, &lease))
         return;
     struct delay delay = {ns};
@@ -51,9 +53,9 @@ static void bench_virtual(const struct dag *dag, graphi_policy policy, int cores
     machine.schedule_ns = 40;
     machine.atomic_ns = 10;
     machine.lock_ns = 20;
-    graphi_setting setting = {.policy = policy, .executors = cores / width, .width = width, .light = -1};
+    graphi_setting setting = {.policy = policy, .executors = cores / width, .width = width, .light = GRAPHI_OFF};
     struct schedule *schedule;
-    if (schedule_create(&dag->tasks, &setting, &machine, &schedule))
+    if (schedule_create(&dag->tasks, setting_decide(&setting, &machine), &schedule))
         return;
     struct simulation simulation;
     clock_t start = clock(); /* of the CPU: the machine may be shared */
@@ -68,25 +70,25 @@ static void bench_virtual(const struct dag *dag, graphi_policy policy, int cores
 int bench(void)
 {
     struct dag *empty = dag_random_graph(1, 100000, 16, 0, 16);
-    graphi_setting s = {.executors = 2, .width = 1, .no_inline = true, .driver = GRAPHI_DRIVER_COMBINING};
+    graphi_setting s = {.executors = 2, .width = 1, .inlining = GRAPHI_OFF, .driver = GRAPHI_DRIVER_COMBINING};
     bench_real(empty, "empty, combining", s, 0);
     s.depth = 4;
     bench_real(empty, "empty, combining, depth 4", s, 0);
     s.depth = 1;
-    s.no_inline = false;
+    s.inlining = GRAPHI_DEFAULT;
     bench_real(empty, "empty, combining, inline", s, 0);
     s.policy = GRAPHI_POLICY_SEQUENTIAL;
     s.executors = 1;
     bench_real(empty, "empty, sequential", s, 0);
     s.policy = GRAPHI_POLICY_NAIVE;
     s.executors = 2;
-    s.no_inline = true;
+    s.inlining = GRAPHI_OFF;
     bench_real(empty, "empty, naive", s, 0);
     dag_free(empty);
     struct dag *busy = dag_random_graph(1, 100000, 16, 200, 0);
     for (int i = 0; i < DAG_CURVES; i++)
         busy->curves[i] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {1000}, .best = 1};
-    graphi_setting c = {.executors = 2, .width = 1, .no_inline = true, .driver = GRAPHI_DRIVER_COMBINING};
+    graphi_setting c = {.executors = 2, .width = 1, .inlining = GRAPHI_OFF, .driver = GRAPHI_DRIVER_COMBINING};
     bench_real(busy, "1 us, combining (bound 500)", c, 1000);
     c.depth = 2;
     bench_real(busy, "1 us, combining, depth 2 (bound 500)", c, 1000);

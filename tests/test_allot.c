@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Widths found by search (engine/choose/allot.c), in virtual time and on the workers at hand. */
+#include "schedule/decided.h"
 #include "engine/choose/allotment.h"
 #include "engine/choose/planning.h"
 #include "graphi/models.h"
@@ -25,7 +26,7 @@ static graphi_plan *plan_for(const char *network)
     graphi_plan *plan;
     check_ok(graphi_model_create(network, &(graphi_model_options){.size = "small"}, &g));
     graphi_plan_options options = {
-        .setting = {.policy = GRAPHI_POLICY_MALLEABLE, .executors = phi->cores, .width = 1, .light = -1},
+        .setting = {.policy = GRAPHI_POLICY_MALLEABLE, .executors = phi->cores, .width = 1, .light = GRAPHI_OFF},
         .arena_target = INT64_MAX / 4};
     check_ok(graphi_plan_create(g, phi, &options, &plan));
     graphi_graph_destroy(g);
@@ -81,8 +82,8 @@ static void given_widths_are_those_that_run(void **state)
         struct allotment *allotment = allotment_create(tasks, 1);
         struct task_record *records = calloc(tasks, sizeof *records);
         struct simulation simulation;
-        graphi_setting setting = plan->setting;
-        setting.no_inline = true;
+        graphi_setting setting = graphi_decision_setting(&plan->setting);
+        setting.inlining = GRAPHI_OFF;
         allotment->alone = true;
         allotment->spread = spread;
         for (size_t t = 0; t < tasks; t++) {
@@ -168,8 +169,8 @@ static void rules_look_at_what_ends_when(void **state)
         g->tasks.allotment = &allotment;
         graphi_machine four = dag_machine(4, 0);
         const graphi_setting setting = {
-            .policy = GRAPHI_POLICY_MALLEABLE, .executors = 4, .width = 1, .light = -1, .no_inline = true};
-        check_ok(schedule_create(&g->tasks, &setting, &four, &schedule));
+            .policy = GRAPHI_POLICY_MALLEABLE, .executors = 4, .width = 1, .light = GRAPHI_OFF, .inlining = GRAPHI_OFF};
+        check_ok(schedule_create(&g->tasks, setting_decide(&setting, &four), &schedule));
         check_ok(schedule_simulate(schedule, NULL, NULL, records, &simulation));
         assert_int_equal(records[D].width, cases[i].width);
         assert_in_range(records[D].start_ns, cases[i].start, cases[i].start + 10);
@@ -198,8 +199,8 @@ static void lone_tasks_wait_for_workers_that_end_soon(void **state)
     dag_finish(g);
     graphi_machine four = dag_machine(4, 0);
     const graphi_setting setting = {
-        .policy = GRAPHI_POLICY_MALLEABLE, .executors = 4, .width = 1, .light = -1, .no_inline = true};
-    check_ok(schedule_create(&g->tasks, &setting, &four, &schedule));
+        .policy = GRAPHI_POLICY_MALLEABLE, .executors = 4, .width = 1, .light = GRAPHI_OFF, .inlining = GRAPHI_OFF};
+    check_ok(schedule_create(&g->tasks, setting_decide(&setting, &four), &schedule));
     check_ok(schedule_simulate(schedule, NULL, NULL, records, &simulation));
     assert_true(records[A].width == 3 && records[A].start_ns < records[C].end_ns);
     assert_true(records[B].width == 4 && records[B].start_ns >= records[A].end_ns);
@@ -302,7 +303,7 @@ static void a_static_driver_has_the_widths_searched(void **state)
     graphi_plan *plan = plan_for("lstm"), *changed[2];
     struct simulation simulation;
     for (int i = 0; i < 2; i++) {
-        graphi_setting setting = plan->setting;
+        graphi_setting setting = graphi_decision_setting(&plan->setting);
         setting.driver = i ? GRAPHI_DRIVER_STATIC : GRAPHI_DRIVER_COMBINING;
         check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &changed[i]));
         assert_int_equal(changed[i]->setting.driver, setting.driver);

@@ -63,7 +63,7 @@ static void a_plan_is_changed_at_once(void **state)
     graphi_plan *here, *there, *known, *both = NULL;
     check_ok(graphi_plan_create(g, machine, NULL, &here));
     graphi_curves *curves = curves_on_phi(here);
-    const graphi_setting setting = {.policy = GRAPHI_POLICY_S1, .executors = 68, .width = 1, .light = -1};
+    const graphi_setting setting = {.policy = GRAPHI_POLICY_S1, .executors = 68, .width = 1, .light = GRAPHI_OFF};
     const graphi_plan_change move = {.machine = phi},
                              change = {.setting = &setting, .curves = curves, .model = "model"},
                              all = {.setting = &setting, .machine = phi, .curves = curves, .model = "model"},
@@ -95,7 +95,7 @@ static void simulations_take_all_options(void **state)
     graphi_plan *here, *there, *truth;
     check_ok(graphi_plan_create(g, machine, NULL, &here));
     graphi_curves *curves = curves_on_phi(here);
-    const graphi_setting setting = {.policy = GRAPHI_POLICY_FIFO, .executors = 17, .width = 4, .light = -1};
+    const graphi_setting setting = {.policy = GRAPHI_POLICY_FIFO, .executors = 17, .width = 4, .light = GRAPHI_OFF};
     check_ok(graphi_plan_with(here, &(graphi_plan_change){.setting = &setting, .machine = phi}, &there));
     check_ok(graphi_plan_with(there, &(graphi_plan_change){.curves = curves, .model = "model"}, &truth));
     const graphi_simulate_options own = {.truth = truth},
@@ -132,7 +132,8 @@ static void bounds_are_of_the_time_that_passes(void **state)
     char prefix[1024], page[1032], words[96], *text;
     check_ok(graphi_plan_create(g, machine, NULL, &plan));
     graphi_curves *curves = curves_on_phi(plan);
-    const graphi_setting setting = {.policy = GRAPHI_POLICY_MALLEABLE, .executors = 68, .width = 1, .light = -1};
+    const graphi_setting setting = {
+        .policy = GRAPHI_POLICY_MALLEABLE, .executors = 68, .width = 1, .light = GRAPHI_OFF};
     check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting, .machine = phi}, &there));
     check_ok(graphi_plan_with(there, &(graphi_plan_change){.curves = curves, .model = "model"}, &misled));
     folder_make(&folder);
@@ -200,7 +201,7 @@ static void delays_take_what_was_asked_for(void **state)
 static void settings_do_what_they_say(void **state)
 {
     graphi_graph *g = delays(40, false, 20000);
-    graphi_setting setting = {.executors = 3, .width = 4, .light = 1, .driver = GRAPHI_DRIVER_COMBINING};
+    graphi_setting setting = {.executors = 3, .width = 4, .light = GRAPHI_ON, .driver = GRAPHI_DRIVER_COMBINING};
     graphi_plan *plan, *other;
     graphi_simulation one, two;
     check_ok(graphi_plan_create(g, phi, &(graphi_plan_options){.setting = setting}, &plan));

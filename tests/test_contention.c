@@ -189,7 +189,7 @@ static void strategy_3_weighs_fewer_widths_where_that_pays(void **state)
             setting.parameters[1] = (graphi_policy_parameter){"candidates", cases[k].asked};
         graphi_graph *g = independent_of(1, 1, cases[k].times);
         graphi_plan *plan = measured_under(g, 1.01, setting);
-        assert_int_equal(graphi_setting_parameter(&plan->setting, "candidates")->value, cases[k].expected);
+        assert_int_equal(graphi_decision_parameter(&plan->setting, "candidates")->value, cases[k].expected);
         assert_int_equal(strstr(plan->why.data, "strategy 3 weighs") != NULL,
                          cases[k].asked == 0 && cases[k].expected < 3);
         graphi_plan_destroy(plan);
@@ -259,7 +259,9 @@ static void strategies_keep_uniform_teams_where_their_widths_lose(void **state)
         graphi_plan *plan = alternating_under(g, cases[k].moved, &setting), *uniform, *again;
         setting = (graphi_setting){.executors = 1, .width = 2, .depth = 1};
         check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting}, &uniform));
-        check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &plan->setting}, &again));
+        check_ok(graphi_plan_with(
+            plan, &(graphi_plan_change){.setting = (graphi_setting[]){graphi_decision_setting(&plan->setting)}},
+            &again));
         graphi_plan_info a, b, c;
         graphi_plan_get_info(plan, &a);
         graphi_plan_get_info(uniform, &b);
@@ -267,7 +269,7 @@ static void strategies_keep_uniform_teams_where_their_widths_lose(void **state)
         if (a.setting.uniform != cases[k].kept || a.setting.policy != cases[k].policy)
             fail_msg("case %d: %s", (int)k, plan->why.data);
         bool weighed = cases[k].asked ? cases[k].asked > 0 : cases[k].captured;
-        assert_int_equal(graphi_setting_parameter(&a.setting, "keep-uniform")->value,
+        assert_int_equal(graphi_decision_parameter(&a.setting, "keep-uniform")->value,
                           weighed && cases[k].kept ? 1 : weighed ? -1 : cases[k].asked);
         assert_int_equal(a.hash == b.hash, cases[k].kept);
         assert_int_equal(strstr(plan->why.data, "the teams are kept") != NULL, cases[k].kept);
@@ -439,7 +441,8 @@ static void siblings_beat_the_bound_by_what_they_yield(void **state)
         const int cores = smt->cores;
         graphi_graph *g = delays(100 * cores, false, 1000000);
         graphi_plan *plan = plan_of_delays(
-            g, smt, (graphi_setting){.policy = GRAPHI_POLICY_S1234, .executors = cores, .width = 1, .light = -1});
+            g, smt,
+            (graphi_setting){.policy = GRAPHI_POLICY_S1234, .executors = cores, .width = 1, .light = GRAPHI_OFF});
         graphi_simulation s;
         check_ok(graphi_plan_simulate(plan, NULL, &s));
         assert_true(s.lower_bound_ms > 99.99 && s.makespan_ms >= s.lower_bound_ms / SIBLING_YIELD);
@@ -466,7 +469,7 @@ static void virtual_time_ends_after_it_began(void **state)
     graphi_graph *g = delays(COUNT, true, (int64_t)MOST_NS);
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
         graphi_plan *plan = plan_of_delays(
-            g, slow, (graphi_setting){.policy = policies[i], .executors = 2, .width = 1, .unpinned = true});
+            g, slow, (graphi_setting){.policy = policies[i], .executors = 2, .width = 1, .pin = GRAPHI_OFF});
         check_ok(plan_simulate(plan, records, &s));
         for (int t = 0; t < COUNT; t++)
             assert_true(records[t].start_ns >= 0 && records[t].end_ns > records[t].start_ns);

@@ -403,7 +403,7 @@ static void results_of_all_members_are_checked(void **state)
     if (info.cores < 2)
         skip();
     const graphi_plan_options options = {.check_numerics = true,
-                                         .setting = {.executors = 1, .width = 2, .no_inline = true}};
+                                         .setting = {.executors = 1, .width = 2, .inlining = GRAPHI_OFF}};
     graphi_graph *g = new_graph();
     float x[ELEMENTS], y[ELEMENTS];
     for (int i = 0; i < ELEMENTS; i++)

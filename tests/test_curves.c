@@ -238,7 +238,7 @@ static void keys_name_classes_whatever_the_network(void **state)
     uint64_t key = key_of(a, "matmul");
     assert_true(key == key_of(b, "matmul") && key == key_of(again, "matmul"));
     assert_true(key != key_of(c, "matmul") && key_of(plain, "softmax") != key_of(a, "softmax"));
-    check_ok(graphi_plan_with(a, &(graphi_plan_change){.setting = &(graphi_setting){.unpinned = true}}, &unpinned));
+    check_ok(graphi_plan_with(a, &(graphi_plan_change){.setting = &(graphi_setting){.pin = GRAPHI_OFF}}, &unpinned));
     assert_true(key != key_of(unpinned, "matmul"));
     graphi_plan *checked; /* whose measured times hold the check */
     check_ok(graphi_plan_create(g, machine, &(graphi_plan_options){.check_numerics = true}, &checked));
@@ -617,8 +617,9 @@ static void only_times_come_from_the_truth(void **state)
     graphi_simulation own, against, slow;
     graphi_plan_info info;
     graphi_plan_get_info(pinned, &info);
-    info.setting.unpinned = true;
-    check_ok(graphi_plan_with(pinned, &(graphi_plan_change){.setting = &info.setting}, &unpinned));
+    graphi_setting asked = graphi_decision_setting(&info.setting);
+    asked.pin = GRAPHI_OFF;
+    check_ok(graphi_plan_with(pinned, &(graphi_plan_change){.setting = &asked}, &unpinned));
     check_ok(graphi_plan_simulate(pinned, NULL, &own));
     check_ok(graphi_plan_simulate(pinned, &(graphi_simulate_options){.truth = unpinned}, &against));
     check_ok(graphi_plan_simulate(unpinned, NULL, &slow));
@@ -642,7 +643,8 @@ static void keeps_both(const struct folder *folder, const graphi_graph *g, const
     size_t bytes = (size_t)directed->compiled->curves * sizeof *directed->curves;
     assert_memory_equal(loaded->observed, directed->observed, bytes);
     assert_memory_equal(loaded->curves, directed->curves, bytes);
-    check_ok(graphi_plan_with(loaded, &(graphi_plan_change){.setting = &loaded->setting}, &again));
+    const graphi_setting own = graphi_decision_setting(&loaded->setting);
+    check_ok(graphi_plan_with(loaded, &(graphi_plan_change){.setting = &own}, &again));
     check_ok(graphi_plan_explain(directed, true, &before));
     check_ok(graphi_plan_explain(again, true, &after));
     assert_string_equal(strstr(before, "operations in virtual time"), strstr(after, "operations in virtual time"));
@@ -670,7 +672,7 @@ static void models_direct_schedules(void **state)
     graphi_plan *plan = plan_of(g, phi, NULL);
     check_ok(graphi_curves_open(phi, fixed_file(&folder, graphi_version(), machine_hash(phi), key_of(plan, "matmul")),
                                 &curves));
-    const graphi_setting setting = {.policy = GRAPHI_POLICY_S1, .executors = 68, .width = 1, .light = -1};
+    const graphi_setting setting = {.policy = GRAPHI_POLICY_S1, .executors = 68, .width = 1, .light = GRAPHI_OFF};
     check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting, .curves = curves}, &truth));
     check_ok(graphi_plan_with(truth, &(graphi_plan_change){.curves = curves, .model = "k-neighbours"}, &directed));
     assert_int_equal(count_of(truth, GRAPHI_CURVE_STORED), 1);
@@ -720,7 +722,7 @@ static void bounds_hold_for_teams_of_one_worker_a_tile(void **state)
     graphi_simulation best, malleable;
     const char *path = edited_file(&folder, key_of(plan, "matmul"), "21000, 0]", "11000, 0]");
     check_ok(graphi_curves_open(phi, path, &curves));
-    graphi_setting setting = {.policy = GRAPHI_POLICY_S1, .executors = 68, .width = 1, .light = -1};
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S1, .executors = 68, .width = 1, .light = GRAPHI_OFF};
     check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting, .curves = curves}, &truth));
     setting.policy = GRAPHI_POLICY_MALLEABLE;
     check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting, .curves = curves}, &searched));

@@ -5,6 +5,7 @@
 #include "engine/compile/plan.h"
 #include "graphi/models.h"
 #include "graphi/simulate.h"
+#include "schedule/decided.h"
 #include "schedule/setting_canonical.h"
 
 #include <setjmp.h>
@@ -32,12 +33,14 @@ static void settings_of_one_identity_decide_alike(void **state)
         uint64_t identity[SPLITS], decisions[SPLITS];
         int alike = 0;
         for (int i = 0; i < SPLITS; i++) {
-            graphi_setting setting = {
-                .policy = (graphi_policy)policy, .executors = executors[i], .width = 68 / executors[i], .light = -1};
+            graphi_setting setting = {.policy = (graphi_policy)policy,
+                                      .executors = executors[i],
+                                      .width = 68 / executors[i],
+                                      .light = GRAPHI_OFF};
             graphi_simulation simulation;
             check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &setting, .machine = smt}, &there));
             check_ok(graphi_plan_simulate(there, NULL, &simulation));
-            identity[i] = setting_hash(0, &there->setting);
+            identity[i] = setting_hash(0, (graphi_setting[]){graphi_decision_setting(&there->setting)});
             decisions[i] = simulation.decisions;
             graphi_plan_destroy(there);
             for (int k = 0; k < i; k++) {
@@ -66,7 +69,7 @@ static void deciding_is_a_part_of_the_simulation(void **state)
     struct schedule *schedule;
     struct simulation s;
     bool less = false;
-    assert_int_equal(schedule_create(&g->tasks, &setting, &large, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_create(&g->tasks, setting_decide(&setting, &large), &schedule), GRAPHI_OK);
     for (int i = 0; i < 20 && !less; i++) { /* an interruption in a step that is timed counts for others, too */
         int64_t begin = clock_ns();
         assert_int_equal(schedule_simulate(schedule, NULL, NULL, NULL, &s), GRAPHI_OK);
@@ -101,10 +104,10 @@ static void deciding_counts_in_short_simulations(void **state)
         struct dag *g = dag_plain(tasks, 1);
         dag_finish(g);
         graphi_machine one = dag_machine(1, 0);
-        graphi_setting setting = {.executors = 1, .width = 1, .depth = 1, .light = -1};
+        graphi_setting setting = {.executors = 1, .width = 1, .depth = 1, .light = GRAPHI_OFF};
         struct schedule *schedule;
         struct simulation s;
-        assert_int_equal(schedule_create(&g->tasks, &setting, &one, &schedule), GRAPHI_OK);
+        assert_int_equal(schedule_create(&g->tasks, setting_decide(&setting, &one), &schedule), GRAPHI_OK);
         struct policy slow = *schedule->policy;
         slow.place = slow_place;
         slow.key = slow_key;

@@ -160,7 +160,8 @@ static void check_bits(const struct sample *s, graphi_setting setting)
     if (trail_from(s->state, s->graph, other) != s->expected)
         fail_msg("%s under %s, driver %d, width %d, %s, depth %d: other bits, %s", s->name,
                  graphi_policy_name(setting.policy), setting.driver, setting.width,
-                 setting.no_inline ? "nothing inline" : "tiny ones inline", setting.depth, graphi_message());
+                 setting.inlining == GRAPHI_OFF ? "nothing inline" : "tiny ones inline", setting.depth,
+                 graphi_message());
     graphi_plan_destroy(other);
 }
 
@@ -175,13 +176,15 @@ static void check_network(const struct tiny *network, const graphi_machine *on, 
         for (int policy = 0; policy < policies; policy++)
             for (int driver = GRAPHI_DRIVER_DEDICATED; driver < GRAPHI_DRIVERS; driver++)
                 for (int variant = 0; variant < variants; variant++)
-                    check_bits(&sample, (graphi_setting){.policy = (graphi_policy)policy,
-                                                         .driver = (graphi_driver)driver,
-                                                         .width = width,
-                                                         .parameters = {{"seed", width}},
-                                                         .no_inline = variant == 1 || network->no_inline,
-                                                         .depth = 1 + 2 * (variant == 2),
-                                                         .backward_executors = variant == 2 ? 1 : 0});
+                    check_bits(
+                        &sample,
+                        (graphi_setting){.policy = (graphi_policy)policy,
+                                         .driver = (graphi_driver)driver,
+                                         .width = width,
+                                         .parameters = {{"seed", width}},
+                                         .inlining = variant == 1 || network->no_inline ? GRAPHI_OFF : GRAPHI_DEFAULT,
+                                         .depth = 1 + 2 * (variant == 2),
+                                         .backward_executors = variant == 2 ? 1 : 0});
     sample_close(&sample);
 }
 
@@ -489,7 +492,7 @@ static void one_core_for_many_workers_ends(void **state)
     graphi_machine_get_info(small, &info);
     assert_int_equal(info.cores, 1);
     for (int driver = GRAPHI_DRIVER_DEDICATED; driver < GRAPHI_DRIVERS; driver++) {
-        graphi_setting setting = {.executors = cores, .width = 1, .driver = (graphi_driver)driver, .unpinned = true};
+        graphi_setting setting = {.executors = cores, .width = 1, .driver = (graphi_driver)driver, .pin = GRAPHI_OFF};
         graphi_plan *other = with(plan, setting), *narrow = NULL;
         assert_true(trail(g, other) == expected); /* all on the one core that is left */
         graphi_plan_destroy(other);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What strategy 3 learns from operations that slow each other down, and forgets, and what strategy 4 puts on siblings,
  * in virtual time: which durations pass is up to the test, whatever the curves say. */
+#include "schedule/decided.h"
 #include "dag.h"
 
 #include <setjmp.h>
@@ -26,7 +27,7 @@ static void strategy_3_learns_interference(void **state)
     graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 4, .width = 1};
     struct schedule *schedule;
     struct simulation first, second;
-    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_create(&g->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
     schedule_simulate(schedule, co_running_is_slow, g, NULL, &first);
     schedule_simulate(schedule, co_running_is_slow, g, NULL, &second);
     assert_true(second.mean_corunning < first.mean_corunning);
@@ -68,11 +69,11 @@ static void strategy_3_remembers_beside_whom_it_decided(void **state)
     }
     dag_finish(g);
     graphi_machine machine = dag_machine(2, 0);
-    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 1, .no_inline = true};
+    graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 1, .inlining = GRAPHI_OFF};
     struct task_record records[TASKS];
     struct schedule *schedule;
     struct simulation s;
-    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_create(&g->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
     schedule_simulate(schedule, last_kind_is_slow_beside_the_first, g, records, &s);
     assert_true(dag_overlap(&records[at - 1], &records[0]) && dag_overlap(&records[at + 2], &records[at]));
     schedule_simulate(schedule, last_kind_is_slow_beside_the_first, g, records, &s);
@@ -96,7 +97,7 @@ static void strategy_3_forgets_interference(void **state)
     struct schedule *schedule;
     struct simulation first, disturbed, later = {0};
     int executions = 0;
-    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_create(&g->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
     schedule_simulate(schedule, co_running_is_slow, g, NULL, &first);
     schedule_simulate(schedule, co_running_is_slow, g, NULL, &disturbed);
     assert_true(disturbed.mean_corunning < first.mean_corunning);
@@ -134,7 +135,7 @@ static void strategy_4_learns_nothing_of_siblings(void **state)
     dag_finish(g);
     graphi_machine machine = dag_machine(8, 8);
     graphi_setting setting = {
-        .policy = GRAPHI_POLICY_S1234, .executors = 8, .width = 1, .no_inline = true,
+        .policy = GRAPHI_POLICY_S1234, .executors = 8, .width = 1, .inlining = GRAPHI_OFF,
         .parameters = {{"tolerance", 64}}};
     struct task_record records[TASKS];
     struct schedule *schedule;
@@ -142,7 +143,7 @@ static void strategy_4_learns_nothing_of_siblings(void **state)
     for (int outlast = 0; outlast < 2; outlast++) {
         static const char *const kinds[] = {"wide", "small", "", "short", "", ""};
         struct text learned = {0};
-        assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+        assert_int_equal(schedule_create(&g->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
         for (int execution = 0; execution < 3; execution++) {
             schedule_simulate(schedule, outlast ? small_ones_outlast : NULL, g, records, &s);
             for (int t = 1; t <= SMALLS; t++)
@@ -175,11 +176,11 @@ static void strategy_4_puts_nothing_on_siblings_that_outlasts(void **state)
         g->inputs[LAST][g->inputs_count[LAST]++] = BRIEF;
         dag_finish(g);
         graphi_machine machine = dag_machine(8, 8);
-        graphi_setting setting = {.policy = GRAPHI_POLICY_S1234, .executors = 8, .width = 1, .no_inline = true};
+        graphi_setting setting = {.policy = GRAPHI_POLICY_S1234, .executors = 8, .width = 1, .inlining = GRAPHI_OFF};
         struct task_record records[TASKS];
         struct schedule *schedule;
         struct simulation s;
-        assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+        assert_int_equal(schedule_create(&g->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
         schedule_simulate(schedule, NULL, NULL, records, &s);
         assert_true(records[BRIEF].leader >= 8 && dag_overlap(&records[BRIEF], &records[OWNER]));
         assert_int_equal(records[LAST].leader >= 8, !outlasts);
@@ -208,7 +209,7 @@ static void strategy_3_keeps_apart_only_where_waiting_ends_sooner(void **state)
     struct text learned = {0};
     struct schedule *schedule;
     struct simulation s;
-    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_create(&g->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
     for (int execution = 0; execution < 4; execution++) {
         schedule_simulate(schedule, co_running_is_slow, g, records, &s);
         for (int t = LONG + 1; t < TASKS; t++)
@@ -241,7 +242,7 @@ static void strategy_3_forgives_a_slow_machine(void **state)
     graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 1};
     struct schedule *schedule;
     struct simulation first, second, last;
-    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_create(&g->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
     schedule_simulate(schedule, all_is_slow, g, NULL, &first);
     schedule_simulate(schedule, all_is_slow, g, NULL, &second);
     schedule_simulate(schedule, all_is_slow, g, NULL, &last);
@@ -272,7 +273,7 @@ static void strategy_3_is_not_misled_as_a_machine_becomes_slow(void **state)
     graphi_setting setting = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 1};
     struct schedule *schedule;
     struct simulation first, later;
-    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_create(&g->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
     schedule_simulate(schedule, as_slow_as_told, g, NULL, &first);
     for (int i = 0; i < 12; i++) {
         speed = i < 3 ? 1 : 2.5;
@@ -314,7 +315,7 @@ static void strategy_3_learns_nothing_of_what_never_ran(void **state)
     struct text learned[2] = {{0}};
     for (int fails = 0; fails < 2; fails++) {
         struct schedule *s;
-        assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &s), GRAPHI_OK);
+        assert_int_equal(schedule_create(&g->tasks, setting_decide(&setting, &machine), &s), GRAPHI_OK);
         s->send = send_nowhere;
         step_reset(s);
         step_roots(s);

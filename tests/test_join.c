@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executors that have nothing ready join what others run: on tasks of this file, whose pieces wait for company, and on
  * operations of a plan. What random graphs compute while executors join is test_random_graphs' business. */
+#include "schedule/decided.h"
 #include "dag.h"
 
 #include "base/clock.h"
@@ -93,11 +94,11 @@ static int run_meeting(const struct dag *g, const graphi_setting *setting, unsig
     graphi_machine four = dag_machine(4, 0);
     struct schedule *s;
     struct lease lease = {0};
-    struct lease_options options = schedule_lease_options(setting, &four);
+    struct lease_options options = setting_decide(setting, &four).lease;
     struct meeting m = {.wanted = wanted, .deadline = clock_after(PATIENCE_S)};
     struct task_record record = {0};
     options.pin = false;
-    check_ok(schedule_create(&g->tasks, setting, &four, &s));
+    check_ok(schedule_create(&g->tasks, setting_decide(setting, &four), &s));
     check_ok(schedule_decide(s));
     check_ok(schedule_trace_teams(s));
     check_ok(lease_take(&four, &options, &lease));
@@ -121,11 +122,14 @@ static void idle_executors_join(void **state)
     struct dag *g = lone_task(1e6, 16);
     for (int driver = GRAPHI_DRIVER_DEDICATED; driver < GRAPHI_DRIVERS; driver++)
         for (int executors = 2; executors <= 3; executors++) {
-            const graphi_setting setting = {
-                .driver = (graphi_driver)driver, .executors = executors, .width = 1, .join = 1, .light = -1};
+            const graphi_setting setting = {.driver = (graphi_driver)driver,
+                                            .executors = executors,
+                                            .width = 1,
+                                            .join = GRAPHI_ON,
+                                            .light = GRAPHI_OFF};
             assert_int_equal(run_meeting(g, &setting, (unsigned)executors), 4);
         }
-    const graphi_setting with_light = {.executors = 2, .width = 1, .join = 1, .light = 1};
+    const graphi_setting with_light = {.executors = 2, .width = 1, .join = GRAPHI_ON, .light = GRAPHI_ON};
     assert_int_equal(run_meeting(g, &with_light, 3), 4);
     dag_free(g);
 }
@@ -134,7 +138,7 @@ static void idle_executors_join(void **state)
  * operation waited with two threads. Or how long an operation takes one thread is told by the team. */
 static void members_of_teams_do_not_join(void **state)
 {
-    const graphi_setting teams = {.policy = GRAPHI_POLICY_ASYMMETRIC, .executors = 2, .width = 2, .join = 1};
+    const graphi_setting teams = {.policy = GRAPHI_POLICY_ASYMMETRIC, .executors = 2, .width = 2, .join = GRAPHI_ON};
     struct dag *g = dag_empty(1);
     g->curves[0] = dag_curve(1.2 * PIECE_NS, PIECE_NS, 2);
     g->curves[0].source = GRAPHI_CURVE_MODELLED; /* and its kind is narrow */
@@ -153,12 +157,12 @@ static void others_are_left_alone(void **state)
         uint8_t shares;
         graphi_setting setting;
     } cases[] = {
-        {1e6, 1, {.executors = 2, .width = 1, .join = 1}},
-        {2 * PIECE_NS - 1, 64, {.executors = 2, .width = 1, .join = 1}},
+        {1e6, 1, {.executors = 2, .width = 1, .join = GRAPHI_ON}},
+        {2 * PIECE_NS - 1, 64, {.executors = 2, .width = 1, .join = GRAPHI_ON}},
         {1e6, 16, {.executors = 2, .width = 1}},
-        {1e6, 16, {.executors = 2, .width = 1, .join = -1}},
-        {1e6, 16, {.executors = 1, .width = 1, .join = 1}},
-        {1e6, 16, {.policy = GRAPHI_POLICY_NAIVE, .executors = 2, .width = 1, .join = 1}},
+        {1e6, 16, {.executors = 2, .width = 1, .join = GRAPHI_OFF}},
+        {1e6, 16, {.executors = 1, .width = 1, .join = GRAPHI_ON}},
+        {1e6, 16, {.policy = GRAPHI_POLICY_NAIVE, .executors = 2, .width = 1, .join = GRAPHI_ON}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct dag *g = lone_task(cases[i].ns, cases[i].shares);
@@ -186,14 +190,14 @@ static void decisions_beside_who_joins_replay(void **state)
     graphi_machine four = dag_machine(4, 0);
     for (int driver = GRAPHI_DRIVER_DEDICATED; driver <= GRAPHI_DRIVER_COMBINING; driver++) {
         const graphi_setting setting = {
-            .driver = (graphi_driver)driver, .executors = 3, .width = 1, .join = 1, .light = -1};
+            .driver = (graphi_driver)driver, .executors = 3, .width = 1, .join = GRAPHI_ON, .light = GRAPHI_OFF};
         struct dag *g = dag_random_graph(11, 60, 4, 1e5, 3);
         struct task_record records[60];
         struct schedule *s;
         struct lease lease = {0};
-        struct lease_options options = schedule_lease_options(&setting, &four);
+        struct lease_options options = setting_decide(&setting, &four).lease;
         options.pin = false;
-        check_ok(schedule_create(&g->tasks, &setting, &four, &s));
+        check_ok(schedule_create(&g->tasks, setting_decide(&setting, &four), &s));
         check_ok(schedule_log_enable(s));
         check_ok(schedule_trace_teams(s));
         check_ok(lease_take(&four, &options, &lease));
@@ -230,7 +234,7 @@ struct lookup {
 static struct lookup lookup_new(void)
 {
     static const graphi_initializer uniform = {.kind = GRAPHI_INIT_UNIFORM, .a = -1, .b = 1};
-    const graphi_plan_options options = {.setting = {.executors = 3, .width = 1, .join = 1}};
+    const graphi_plan_options options = {.setting = {.executors = 3, .width = 1, .join = GRAPHI_ON}};
     struct lookup l = {.six = six_cores()};
     check_ok(graphi_graph_create(&l.g));
     graphi_value ids = graphi_input(l.g, "ids", GRAPHI_I32, 1, (int64_t[]){IDS});
@@ -375,7 +379,7 @@ static void kernels_are_cut_as_far_as_pays(void **state)
         int least, most;
     } cases[] = {{1, 224, 3, 64, 7, 7}, {4, 56, 64, 192, 4, 4}, {32, 64, 64, 64, 32, 32}};
     static const graphi_initializer uniform = {.kind = GRAPHI_INIT_UNIFORM, .a = -1, .b = 1};
-    const graphi_plan_options options = {.setting = {.executors = 3, .width = 1, .join = 1}};
+    const graphi_plan_options options = {.setting = {.executors = 3, .width = 1, .join = GRAPHI_ON}};
     const int64_t strides[] = {1, 1}, pads[] = {1, 1, 1, 1}, dilations[] = {1, 1}, kernel[] = {3, 3}, two[] = {2, 2};
     graphi_machine *six = six_cores();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

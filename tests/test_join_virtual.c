@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Executors that join what others run, in virtual time (schedule/simulated_join.c): small graphs whose makespans are
  * worked out by hand, and random ones in which nobody may be at two places. On real threads: test_join.c. */
+#include "schedule/decided.h"
 #include "dag.h"
 
 #include <setjmp.h>
@@ -34,7 +35,7 @@ static struct dag *lone_task(int pieces, double second)
 static struct schedule *scheduled(const struct dag *g, const graphi_setting *setting, const graphi_machine *m)
 {
     struct schedule *s;
-    check_ok(schedule_create(&g->tasks, setting, m, &s));
+    check_ok(schedule_create(&g->tasks, setting_decide(setting, m), &s));
     check_ok(schedule_trace_teams(s));
     return s;
 }
@@ -52,7 +53,7 @@ static struct simulation play(const struct dag *g, const graphi_setting *setting
 static graphi_setting joining(int executors)
 {
     return (graphi_setting){
-        .driver = GRAPHI_DRIVER_COMBINING, .executors = executors, .width = 1, .join = 1, .light = -1};
+        .driver = GRAPHI_DRIVER_COMBINING, .executors = executors, .width = 1, .join = GRAPHI_ON, .light = GRAPHI_OFF};
 }
 
 /* Who idles takes no pieces, or another number than there are left for him. Of 16 two have 8 each, three at most 6; of
@@ -277,9 +278,9 @@ static void check_alike(const struct dag *g, graphi_setting setting, const graph
 {
     const size_t count = (size_t)g->tasks.count;
     struct task_record *with = calloc(count, sizeof *with), *without = calloc(count, sizeof *without);
-    setting.join = 1;
+    setting.join = GRAPHI_ON;
     const struct simulation a = play(g, &setting, m, with);
-    setting.join = -1;
+    setting.join = GRAPHI_OFF;
     const struct simulation b = play(g, &setting, m, without);
     assert_true(a.makespan_ns == b.makespan_ns && a.busy_ns == b.busy_ns && a.decisions == b.decisions);
     check_same(with, without, g->tasks.count);
@@ -319,7 +320,7 @@ static void others_are_left_alone(void **state)
 /* The members of a team of two, or their leader, join; who is alone does not. */
 static void members_of_teams_do_not_join(void **state)
 {
-    const graphi_setting teams = {.policy = GRAPHI_POLICY_ASYMMETRIC, .executors = 2, .width = 2, .join = 1};
+    const graphi_setting teams = {.policy = GRAPHI_POLICY_ASYMMETRIC, .executors = 2, .width = 2, .join = GRAPHI_ON};
     graphi_machine four = dag_machine(CORES, 0);
     struct dag *g = lone_task(16, 0.5);
     g->curves[0].source = GRAPHI_CURVE_MODELLED; /* and its kind is narrow */
@@ -413,7 +414,7 @@ static void random_graphs_are_joined(void **state)
                                             .executors = policy == GRAPHI_POLICY_ASYMMETRIC ? 4 : 8,
                                             .width = policy == GRAPHI_POLICY_ASYMMETRIC ? 2 : 1,
                                             .depth = 1 + (int)seed % 3,
-                                            .join = 1};
+                                            .join = GRAPHI_ON};
             check_repeats(g, &setting, &m, &joined);
         }
         assert_true(joined > 0);
@@ -433,7 +434,7 @@ static void thousands_of_executors_join(void **state)
     memset(g->shares, 16, 400);
     const graphi_setting with = joining(1024);
     graphi_setting without = with;
-    without.join = -1;
+    without.join = GRAPHI_OFF;
     assert_true(play(g, &with, &m, NULL).makespan_ns < 0.7 * play(g, &without, &m, NULL).makespan_ns);
     dag_free(g);
     free(m.core);

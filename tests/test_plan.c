@@ -30,6 +30,11 @@ static const char *path; /* in it */
 
 enum { MOST_COMPILE_MS = 5000 };
 
+static uint64_t identity(const graphi_decision *decision)
+{
+    return setting_hash(0, (graphi_setting[]){graphi_decision_setting(decision)});
+}
+
 static graphi_graph *network(const char *name)
 {
     graphi_graph *g;
@@ -144,13 +149,13 @@ static void same_trials(const graphi_plan *tuned, const graphi_plan *loaded)
     graphi_plan_get_info(tuned, &info);
     for (; graphi_plan_trial_at(tuned, i, &x); i++) {
         assert_true(graphi_plan_trial_at(loaded, i, &y));
-        assert_true(setting_hash(0, &x.setting) == setting_hash(0, &y.setting));
+        assert_true(identity(&x.setting) == identity(&y.setting));
         assert_true(x.predicted_ms >= before && x.rounds == y.rounds && x.chosen == y.chosen);
         assert_true(fabs(x.median_ms - y.median_ms) <= 1e-6 * x.median_ms && fabs(x.ratio - y.ratio) <= 1e-6);
         assert_true(x.rounds ? x.median_ms > 0 && x.ratio > 0 : x.median_ms == 0 && x.ratio == 0);
         if (x.chosen) {
             assert_true(x.ratio == 1 && fabs(x.median_ms / info.measured_ms - 1) < 1e-9); /* a mean of two is rounded */
-            assert_true(setting_hash(0, &x.setting) == setting_hash(0, &info.setting));
+            assert_true(identity(&x.setting) == identity(&info.setting));
         }
         chosen += x.chosen;
         raced += x.rounds > 0;
@@ -199,7 +204,7 @@ static void tuned_plans_are_stored(void **state)
     check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.1, .setting = &setting}, &asked));
     graphi_plan_get_info(asked, &b);
     assert_true(b.measured && b.measured_ms > 0 && b.setting.policy == GRAPHI_POLICY_S123 &&
-                graphi_setting_parameter(&b.setting, "tolerance")->value == 1);
+                graphi_decision_parameter(&b.setting, "tolerance")->value == 1);
     graphi_plan_destroy(asked);
     graphi_plan_destroy(loaded);
     graphi_graph *other = network("lstm");
@@ -253,8 +258,8 @@ static void settings_are_stored_as_they_are(void **state)
         {.policy = GRAPHI_POLICY_RANDOM, WITH({"seed", -7})},
         {.policy = GRAPHI_POLICY_S123, WITH({"tolerance", INT_MAX}, {"keep-uniform", 1})},
         {.policy = GRAPHI_POLICY_S123, WITH({"tolerance", INT_MIN}, {"candidates", INT_MAX})},
-        {.depth = INT_MAX, .light = -1},
-        {.executors = 1, .width = 1, .join = 1},
+        {.depth = INT_MAX, .light = GRAPHI_OFF},
+        {.executors = 1, .width = 1, .join = GRAPHI_ON},
         {.policy = GRAPHI_POLICY_SEQUENTIAL, .driver = GRAPHI_DRIVER_DEDICATED}};
     static const graphi_setting refused[] = {{.light = 2}, {.light = -2}, {.join = 2}, {.join = -2},
                                              {WITH({"keep-uniform", 2})},
@@ -270,7 +275,7 @@ static void settings_are_stored_as_they_are(void **state)
         graphi_plan_get_info(asked, &a);
         graphi_plan_get_info(loaded, &b);
         assert_memory_equal(&a.setting, &b.setting, sizeof a.setting);
-        assert_true((i || graphi_setting_parameter(&b.setting, "seed")->value == -7) && a.hash == b.hash);
+        assert_true((i || graphi_decision_parameter(&b.setting, "seed")->value == -7) && a.hash == b.hash);
         assert_true(a.setting.policy != GRAPHI_POLICY_SEQUENTIAL || a.setting.driver == GRAPHI_DRIVER_COMBINING);
         graphi_plan_destroy(loaded);
         graphi_plan_destroy(asked);
@@ -287,16 +292,16 @@ static void pinning_is_of_the_process(void **state)
     graphi_graph *g = short_steps();
     graphi_plan *plan = plan_of(g), *unpinned, *loaded;
     graphi_plan_info info;
-    const graphi_plan_options pinned = {.setting = {.must_pin = true}};
-    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &(graphi_setting){.unpinned = true}}, &unpinned));
+    const graphi_plan_options pinned = {.setting = {.pin = GRAPHI_ON}};
+    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &(graphi_setting){.pin = GRAPHI_OFF}}, &unpinned));
     check_ok(graphi_plan_save(unpinned, path));
     check_ok(graphi_plan_load(g, machine, &pinned, path, &loaded));
     graphi_plan_get_info(loaded, &info);
-    assert_true(info.setting.must_pin && !info.setting.unpinned);
+    assert_true(info.setting.must_pin && info.setting.pinned);
     graphi_plan_destroy(loaded);
     check_ok(graphi_plan_load(g, machine, NULL, path, &loaded));
     graphi_plan_get_info(loaded, &info);
-    assert_true(!info.setting.must_pin && info.setting.unpinned);
+    assert_true(!info.setting.must_pin && !info.setting.pinned);
     graphi_plan_destroy(loaded);
     graphi_plan_destroy(unpinned);
     graphi_plan_destroy(plan);
@@ -344,7 +349,8 @@ static void plans_of_other_times_have_other_hashes(void **state)
     plan->allotment->key[0] = 1;
     graphi_plan_get_info(plan, &b);
     assert_true(a.hash != b.hash);
-    check_ok(graphi_plan_with(plan, &(graphi_plan_change){.setting = &plan->setting}, &other));
+    check_ok(graphi_plan_with(
+        plan, &(graphi_plan_change){.setting = (graphi_setting[]){graphi_decision_setting(&plan->setting)}}, &other));
     graphi_plan_get_info(other, &a);
     assert_true(a.hash != b.hash);
     graphi_plan_destroy(other);
@@ -388,33 +394,33 @@ static void equal_settings_have_equal_hashes(void **state)
         graphi_setting a, b;
         bool equal;
     } cases[] = {
-        {{0}, {WITH({"candidates", 5}, {"tolerance", 9}, {"seed", 7}), .uniform = true}, true},
-        {{0}, {.must_pin = true}, true},
-        {{0}, {.unpinned = true}, false},
-        {{0}, {.no_inline = true}, false},
-        {{.depth = 1, .executors = 1, .width = 1}, {.depth = 1, .executors = 1, .width = 1, .join = 1}, true},
-        {{AS(NAIVE)}, {AS(NAIVE), .join = 1}, true},
-        {{AS(MALLEABLE)}, {AS(MALLEABLE), .join = 1}, true},
+        {{0}, {WITH({"candidates", 5}, {"tolerance", 9}, {"seed", 7}), .uniform = GRAPHI_ON}, true},
+        {{0}, {.pin = GRAPHI_ON}, true},
+        {{0}, {.pin = GRAPHI_OFF}, false},
+        {{0}, {.inlining = GRAPHI_OFF}, false},
+        {{.depth = 1, .executors = 1, .width = 1}, {.depth = 1, .executors = 1, .width = 1, .join = GRAPHI_ON}, true},
+        {{AS(NAIVE)}, {AS(NAIVE), .join = GRAPHI_ON}, true},
+        {{AS(MALLEABLE)}, {AS(MALLEABLE), .join = GRAPHI_ON}, true},
         {{.depth = 8}, {.depth = 100}, true},
         {{.depth = 1}, {.depth = 2}, false},
         {{0}, {.backward_executors = 1}, false},
         {{0}, {.driver = GRAPHI_DRIVER_DEDICATED}, false},
         {{0}, {AS(FIFO)}, false},
-        {{.depth = 1}, {AS(MALLEABLE), .uniform = true, .depth = 1}, true},
-        {{AS(MALLEABLE)}, {AS(MALLEABLE), .uniform = true}, false},
+        {{.depth = 1}, {AS(MALLEABLE), .uniform = GRAPHI_ON, .depth = 1}, true},
+        {{AS(MALLEABLE)}, {AS(MALLEABLE), .uniform = GRAPHI_ON}, false},
         {{AS(MALLEABLE)}, {AS(MALLEABLE), WITH({"candidates", 1})}, true},
         {{AS(MALLEABLE)}, {AS(MALLEABLE),
           WITH({"candidates", 2}, {"tolerance", 3}, {"seed", 1}), .depth = 4}, true},
-        {{AS(MALLEABLE)}, {AS(MALLEABLE), .backward_executors = 1, .light = 1}, true},
+        {{AS(MALLEABLE)}, {AS(MALLEABLE), .backward_executors = 1, .light = GRAPHI_ON}, true},
         {{AS(SEQUENTIAL)},
-         {AS(SEQUENTIAL), .driver = GRAPHI_DRIVER_DEDICATED, .backward_executors = 1, .no_inline = true}, true},
+         {AS(SEQUENTIAL), .driver = GRAPHI_DRIVER_DEDICATED, .backward_executors = 1, .inlining = GRAPHI_OFF}, true},
         {{AS(NAIVE)}, {AS(NAIVE), .driver = GRAPHI_DRIVER_DEDICATED, .depth = 2}, true},
         {{AS(RANDOM), WITH({"seed", 1})}, {AS(RANDOM), WITH({"seed", 2})}, false},
-        {{.depth = 1}, {AS(S12), .uniform = true, .depth = 1}, true},
-        {{AS(S12)}, {AS(S12), .uniform = true}, false},
-        {{.depth = 1}, {AS(S12), .uniform = true, .depth = 1, .backward_executors = 1}, true},
+        {{.depth = 1}, {AS(S12), .uniform = GRAPHI_ON, .depth = 1}, true},
+        {{AS(S12)}, {AS(S12), .uniform = GRAPHI_ON}, false},
+        {{.depth = 1}, {AS(S12), .uniform = GRAPHI_ON, .depth = 1, .backward_executors = 1}, true},
         {{.depth = 1}, {.depth = 1, .backward_executors = 1}, false},
-        {{.depth = 1}, {AS(ASYMMETRIC), .depth = 1, .uniform = true}, true},
+        {{.depth = 1}, {AS(ASYMMETRIC), .depth = 1, .uniform = GRAPHI_ON}, true},
         {{.depth = 1}, {AS(LOCALITY), .depth = 1}, false},
         {{.depth = 1, .backward_executors = 1}, {AS(LOCALITY), .depth = 1, .backward_executors = 1}, true},
         {{.depth = 1, .backward_executors = 1}, {AS(FIFO), .depth = 1, .backward_executors = 1}, false},
@@ -568,7 +574,7 @@ static void free_widths_are_confirmed(graphi_policy policy)
     check_ok(graphi_plan_load(g, machine, NULL, path, &loaded));
     graphi_plan_get_info(loaded, &b);
     assert_memory_equal(&a.setting, &b.setting, sizeof a.setting);
-    asked.uniform = true;
+    asked.uniform = GRAPHI_ON;
     check_ok(graphi_plan_with(tuned, &(graphi_plan_change){.setting = &asked}, &uniform));
     asked = (graphi_setting){.executors = machine->cores, .width = 1};
     check_ok(graphi_plan_with(tuned, &(graphi_plan_change){.setting = &asked}, &path_first));
@@ -606,7 +612,7 @@ static void a_strategy_as_in_the_paper_is_not(void **state)
     check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 0.5, .setting = &asked}, &tuned));
     graphi_plan_get_info(tuned, &info);
     assert_int_equal(uniform_tried(tuned), 0);
-    assert_true(!info.setting.uniform && graphi_setting_parameter(&info.setting, "keep-uniform")->value == -1);
+    assert_true(!info.setting.uniform && graphi_decision_parameter(&info.setting, "keep-uniform")->value == -1);
     graphi_plan_destroy(tuned);
     graphi_plan_destroy(plan);
     graphi_state_destroy(s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What each policy promises, asserted in virtual time, where every decision repeats. */
+#include "schedule/decided.h"
 #include "dag.h"
 
 #include "base/hash.h"
@@ -18,7 +19,7 @@ static struct played play(const struct dag *dag, const graphi_machine *machine, 
 {
     struct schedule *schedule;
     struct played p = {.records = calloc((size_t)dag->tasks.count, sizeof *p.records)};
-    assert_int_equal(schedule_create(&dag->tasks, setting, machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_create(&dag->tasks, setting_decide(setting, machine), &schedule), GRAPHI_OK);
     assert_int_equal(schedule_simulate(schedule, NULL, NULL, p.records, &p.simulation), GRAPHI_OK);
     schedule_destroy(schedule);
     return p;
@@ -27,7 +28,8 @@ static struct played play(const struct dag *dag, const graphi_machine *machine, 
 static struct played play_simple(const struct dag *dag, graphi_policy policy, int executors, int width, int cores)
 {
     graphi_machine machine = dag_machine(cores, 0);
-    graphi_setting setting = {.policy = policy, .executors = executors, .width = width, .light = -1, .no_inline = true};
+    graphi_setting setting = {
+        .policy = policy, .executors = executors, .width = width, .light = GRAPHI_OFF, .inlining = GRAPHI_OFF};
     struct played p = play(dag, &machine, &setting);
     free(machine.core);
     return p;
@@ -162,7 +164,7 @@ static void measured_curves_decide_the_class(void **state)
 static void locality_keeps_chains(void **state)
 {
     graphi_machine machine = dag_machine(4, 0);
-    const graphi_setting setting = {.policy = GRAPHI_POLICY_LOCALITY, .executors = 4, .width = 1, .light = -1};
+    const graphi_setting setting = {.policy = GRAPHI_POLICY_LOCALITY, .executors = 4, .width = 1, .light = GRAPHI_OFF};
     for (int inlined = 0; inlined < 2; inlined++) {
         struct dag *g = dag_plain(80, 4);
         for (int t = 0; t < 80; t++) {
@@ -187,7 +189,7 @@ static void light_executor_takes_light_tasks(void **state)
         g->flags[t] = t % 4 == 0 ? TASK_LIGHT : 0;
     dag_finish(g);
     graphi_machine machine = dag_machine(4, 0);
-    graphi_setting setting = {.executors = 3, .width = 1, .light = 1};
+    graphi_setting setting = {.executors = 3, .width = 1, .light = GRAPHI_ON};
     struct played p = play(g, &machine, &setting);
     for (int t = 0; t < 40; t++)
         assert_int_equal(p.records[t].leader == 3, t % 4 == 0);
@@ -250,7 +252,7 @@ static void tiny_tasks_run_where_triggered(void **state)
         g->flags[t] = t / 4 % 2 ? TASK_INLINE : 0;
     dag_finish(g);
     graphi_machine machine = dag_machine(4, 0);
-    graphi_setting setting = {.executors = 4, .width = 1, .light = -1};
+    graphi_setting setting = {.executors = 4, .width = 1, .light = GRAPHI_OFF};
     struct played p = play(g, &machine, &setting);
     for (int t = 4; t < 40; t++) {
         assert_int_equal(p.records[t].inlined, t / 4 % 2);
@@ -500,7 +502,7 @@ static void shortcuts_decide_as_the_rules_do(void **state)
             graphi_setting setting = {.policy = (graphi_policy)policy, .executors = machine.cores, .width = 1};
             struct schedule *schedule;
             struct simulation s;
-            assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+            assert_int_equal(schedule_create(&g->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
             assert_int_equal(schedule_simulate(schedule, NULL, NULL, NULL, &s),
                              GRAPHI_OK); /* before anything is observed */
             all = hash_u64(all, s.decisions);
@@ -521,7 +523,7 @@ static void nothing_waits_behind_a_long_task(void **state)
     dag_set_class(g, 0, 1);
     dag_finish(g);
     graphi_machine machine = dag_machine(2, 0);
-    graphi_setting setting = {.executors = 2, .width = 1, .depth = 8, .light = -1, .no_inline = true};
+    graphi_setting setting = {.executors = 2, .width = 1, .depth = 8, .light = GRAPHI_OFF, .inlining = GRAPHI_OFF};
     struct played p = play(g, &machine, &setting);
     for (int t = 1; t < 33; t++) {
         assert_int_not_equal(p.records[t].leader, p.records[0].leader);
@@ -543,7 +545,7 @@ static void scarce_tasks_are_not_taken_ahead(void **state)
         g->inputs[t][g->inputs_count[t]++] = t < 6 ? t - 4 : t - 2;
     dag_finish(g);
     graphi_machine machine = dag_machine(2, 0);
-    graphi_setting setting = {.executors = 2, .width = 1, .depth = 8, .light = -1, .no_inline = true};
+    graphi_setting setting = {.executors = 2, .width = 1, .depth = 8, .light = GRAPHI_OFF, .inlining = GRAPHI_OFF};
     struct played p = play(g, &machine, &setting);
     for (int t = 4; t < 8; t++) /* the last of the chains matter as little */
         for (int low = 2; low < 4; low++)
@@ -583,7 +585,7 @@ static double best_makespan(const struct dag *g, int cores, graphi_policy policy
             graphi_setting setting = {.policy = policy,
                                       .executors = cores / width,
                                       .width = width,
-                                      .light = -1,
+                                      .light = GRAPHI_OFF,
                                       .uniform = uniform,
                                       .driver = GRAPHI_DRIVER_COMBINING};
             struct played p = play(g, &machine, &setting);
@@ -679,8 +681,8 @@ static void durations_of_a_trace_repeat_decisions(void **state)
             struct schedule *first, *second;
             struct simulation a, b;
             uint64_t replayed;
-            schedule_create(&g->tasks, &setting, &machine, &first);
-            schedule_create(&g->tasks, &setting, &machine, &second);
+            schedule_create(&g->tasks, setting_decide(&setting, &machine), &first);
+            schedule_create(&g->tasks, setting_decide(&setting, &machine), &second);
             assert_int_equal(schedule_log_enable(first), GRAPHI_OK);
             schedule_simulate(first, unsteady, g, records, &a);
             bool shares = false; /* siblings are slowed down by the simulation, once more when played again */
@@ -710,7 +712,7 @@ static void create_survives_failed_allocations(void **state)
         for (long n = 0;; n++) {
             struct schedule *schedule = NULL;
             mem_fail_after(n);
-            graphi_status status = schedule_create(&g->tasks, &setting, &machine, &schedule);
+            graphi_status status = schedule_create(&g->tasks, setting_decide(&setting, &machine), &schedule);
             mem_fail_after(-1);
             schedule_destroy(schedule);
             if (status == GRAPHI_OK)
@@ -731,7 +733,7 @@ static void simulation_survives_failed_allocations(void **state)
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++) {
         graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 4, .width = 1};
         struct schedule *schedule;
-        assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+        assert_int_equal(schedule_create(&g->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
         graphi_status status = GRAPHI_MEMORY;
         for (long n = 0; status != GRAPHI_OK; n++) {
             struct simulation result = {.makespan_ns = -1};

@@ -252,7 +252,8 @@ static void who_is_not_pinned_says_so(void **state)
     graphi_graph *g = training();
     for (int policy = 0; policy < GRAPHI_POLICIES; policy++)
         for (int pin = 0; pin < 2; pin++) {
-            graphi_setting setting = {.policy = (graphi_policy)policy, .executors = 1, .width = 1, .must_pin = pin};
+            graphi_setting setting = {
+                .policy = (graphi_policy)policy, .executors = 1, .width = 1, .pin = pin ? GRAPHI_ON : GRAPHI_DEFAULT};
             graphi_plan *plan;
             graphi_state *s;
             graphi_run *run;
@@ -392,7 +393,10 @@ static void tuning_does_not_count_waits(void **state)
     graphi_plan_get_info(plan, &info);
     atomic_store(&stop, 0);
     assert_int_equal(pthread_create(&thread, NULL, hold_until_stopped, holder), 0);
-    check_ok(graphi_plan_tune(plan, s, &(graphi_tune_options){.seconds = 1, .setting = &info.setting}, &tuned));
+    check_ok(graphi_plan_tune(
+        plan, s,
+        &(graphi_tune_options){.seconds = 1, .setting = (graphi_setting[]){graphi_decision_setting(&info.setting)}},
+        &tuned));
     atomic_store(&stop, 1);
     pthread_join(thread, NULL);
     graphi_plan_get_info(tuned, &info);

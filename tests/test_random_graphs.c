@@ -262,7 +262,7 @@ static bool bits_are_the_same(struct trial *t, const struct maker *m, const grap
                                         .executors = executors,
                                         .width = width,
                                         .depth = (int)draw(t->key, at + 4, 9),
-                                        .no_inline = draw(t->key, at + 5, 2),
+                                        .inlining = draw(t->key, at + 5, 2) ? GRAPHI_OFF : GRAPHI_DEFAULT,
                                         .join = (int)draw(t->key, at + 6, 2),
                                         .parameters = {{"seed", (int64_t)(t->key + s)}}};
         graphi_plan *other;

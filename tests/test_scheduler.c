@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scheduler on real threads and in virtual time. `--bench` prints rough costs instead of testing. */
+#include "schedule/decided.h"
 #include "dag.h"
 
 #include "base/clock.h"
@@ -188,9 +189,9 @@ static void check_times(const struct schedule *s, const struct dag *dag, const s
 static void run_setting(const struct dag *dag, const graphi_machine *machine, const graphi_setting *setting, int times)
 {
     struct schedule *schedule;
-    assert_int_equal(schedule_create(&dag->tasks, setting, machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_create(&dag->tasks, setting_decide(setting, machine), &schedule), GRAPHI_OK);
     assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
-    struct lease_options options = schedule_lease_options(setting, machine);
+    struct lease_options options = setting_decide(setting, machine).lease;
     options.pin = false;
     struct lease lease = {0};
     assert_int_equal(lease_take(machine, &options, &lease), GRAPHI_OK);
@@ -242,7 +243,7 @@ static void every_task_once_after_its_predecessors(void **state)
                                           .width = layouts[layout].width,
                                           .backward_executors = layouts[layout].backward,
                                           .light = layouts[layout].light,
-                                          .no_inline = mix & 2,
+                                          .inlining = mix & 2 ? GRAPHI_OFF : GRAPHI_DEFAULT,
                                           .join = join,
                                           .depth = 1 + mix % 3,
                                           .driver = (graphi_driver)(GRAPHI_DRIVER_DEDICATED + mix % 3)};
@@ -285,14 +286,14 @@ static void a_failure_drains_and_is_returned(void **state)
                                       .executors = 2,
                                       .width = 1 + policy % 2,
                                       .driver = (graphi_driver)driver,
-                                      .join = 1,
-                                      .light = 1,
+                                      .join = GRAPHI_ON,
+                                      .light = GRAPHI_ON,
                                       .depth = 1 + policy % 3};
             struct schedule *schedule;
             struct lease lease = {0};
-            struct lease_options options = schedule_lease_options(&setting, &machine);
+            struct lease_options options = setting_decide(&setting, &machine).lease;
             options.pin = false;
-            assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+            assert_int_equal(schedule_create(&dag->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
             assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
             assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
             struct probe probe = probe_of(dag);
@@ -333,9 +334,9 @@ static void a_real_run_replays(void **state)
                                       .backward_executors = policy == GRAPHI_POLICY_FIFO ? 2 : 0};
             struct schedule *schedule;
             struct lease lease = {0};
-            struct lease_options options = schedule_lease_options(&setting, &machine);
+            struct lease_options options = setting_decide(&setting, &machine).lease;
             options.pin = false;
-            assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+            assert_int_equal(schedule_create(&dag->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
             assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
             assert_int_equal(schedule_log_enable(schedule), GRAPHI_OK);
             assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
@@ -406,11 +407,11 @@ static void real_threads_repeat_simulated_decisions(void **state)
         struct dag *dag = dag_random_graph(policies[p], TASKS, 4, 1000000, 0);
         graphi_setting setting = {.policy = policies[p], .executors = 2, .width = 1,
                                   .depth = 1, .driver = GRAPHI_DRIVER_COMBINING};
-        struct lease_options options = schedule_lease_options(&setting, &machine);
+        struct lease_options options = setting_decide(&setting, &machine).lease;
         struct lease lease = {0};
         struct schedule *schedule;
         options.pin = false;
-        assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+        assert_int_equal(schedule_create(&dag->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
         assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
         assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
         for (uint64_t attempt = 0; attempt < ATTEMPTS; attempt++) {
@@ -442,7 +443,7 @@ static void play_rings(int tasks, double ns, const graphi_setting *setting, int6
     dag->curves[0] = (struct cost_curve){.samples = 1, .width = {1}, .ns = {ns}, .best = 1};
     dag_finish(dag);
     assert_in_range(tasks, 1, 64);
-    assert_int_equal(schedule_create(&dag->tasks, setting, &machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_create(&dag->tasks, setting_decide(setting, &machine), &schedule), GRAPHI_OK);
     assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
     assert_int_equal(schedule_simulate(schedule, NULL, NULL, records, &simulation), GRAPHI_OK);
     for (int t = 0; t < tasks; t++)
@@ -457,8 +458,12 @@ static void rings_fill_evenly(void **state)
 {
     enum { TASKS = 7 };
     int64_t start[TASKS];
-    const graphi_setting setting = {
-        .policy = GRAPHI_POLICY_FIFO, .executors = 2, .width = 1, .depth = 4, .light = -1, .no_inline = true};
+    const graphi_setting setting = {.policy = GRAPHI_POLICY_FIFO,
+                                    .executors = 2,
+                                    .width = 1,
+                                    .depth = 4,
+                                    .light = GRAPHI_OFF,
+                                    .inlining = GRAPHI_OFF};
     play_rings(TASKS, 10000, &setting, start);
     for (int t = 2; t < TASKS; t++)
         assert_true(start[t] >= start[t - 2] + 10000);
@@ -474,8 +479,8 @@ static void rings_are_filled_again(void **state)
                                     .executors = 1,
                                     .width = 1,
                                     .depth = 8,
-                                    .light = -1,
-                                    .no_inline = true,
+                                    .light = GRAPHI_OFF,
+                                    .inlining = GRAPHI_OFF,
                                     .driver = GRAPHI_DRIVER_DEDICATED};
     play_rings(TASKS, 30000, &setting, start);
     for (int t = 1; t < TASKS - 1; t++)
@@ -514,12 +519,12 @@ static void a_members_late_failure_stops_what_follows(void **state)
     struct dag *dag = dag_plain(8, 1);
     dag_finish(dag);
     for (size_t i = 0; i < sizeof policies / sizeof *policies; i++) {
-        const graphi_setting setting = {.policy = policies[i], .executors = 1, .width = 2, .no_inline = true};
+        const graphi_setting setting = {.policy = policies[i], .executors = 1, .width = 2, .inlining = GRAPHI_OFF};
         struct late late = {0};
         struct schedule *schedule;
         struct lease lease;
-        struct lease_options options = schedule_lease_options(&setting, &machine);
-        assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+        struct lease_options options = setting_decide(&setting, &machine).lease;
+        assert_int_equal(schedule_create(&dag->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
         assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
         assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
         assert_int_equal(schedule_run(schedule, &lease, fail_late, &late, NULL), GRAPHI_NONFINITE);
@@ -543,7 +548,7 @@ static void naive_executors_poll(void **state)
     struct lease lease = {0};
     struct lease_options options = {.workers = 4};
     struct probe probe = probe_of(dag);
-    assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_create(&dag->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
     assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
     assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
     assert_int_equal(schedule_run(schedule, &lease, probe_task, &probe, NULL), GRAPHI_OK);
@@ -566,10 +571,10 @@ static void an_entry_costs_its_executor_alone(void **state)
             graphi_machine machine = dag_machine(2, 0);
             machine.entry_ns = 5000 * entry;
             graphi_setting setting = {
-                .policy = GRAPHI_POLICY_NAIVE, .executors = executors, .width = 1, .no_inline = true};
+                .policy = GRAPHI_POLICY_NAIVE, .executors = executors, .width = 1, .inlining = GRAPHI_OFF};
             struct schedule *schedule;
             struct simulation simulation;
-            assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+            assert_int_equal(schedule_create(&dag->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
             assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
             assert_int_equal(schedule_simulate(schedule, NULL, NULL, NULL, &simulation), GRAPHI_OK);
             makespan[executors - 1][entry] = simulation.makespan_ns;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The simulated driver that has no core of its own (schedule/simulated_core.c), in virtual time. */
+#include "schedule/decided.h"
 #include "dag.h"
 
 #include <setjmp.h>
@@ -15,8 +16,8 @@ static void play_with(const struct dag *g, graphi_setting setting, int cores, st
     machine.schedule_ns = 1000;
     setting.driver = GRAPHI_DRIVER_DEDICATED;
     setting.depth = 1;
-    setting.light = -1;
-    assert_int_equal(schedule_create(&g->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+    setting.light = GRAPHI_OFF;
+    assert_int_equal(schedule_create(&g->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
     assert_int_equal(schedule_simulate(schedule, NULL, NULL, records, &simulation), GRAPHI_OK);
     schedule_destroy(schedule);
     free(machine.core);
@@ -24,7 +25,7 @@ static void play_with(const struct dag *g, graphi_setting setting, int cores, st
 
 static void play(const struct dag *g, int executors, int width, int cores, struct task_record *records)
 {
-    play_with(g, (graphi_setting){.executors = executors, .width = width, .no_inline = true}, cores, records);
+    play_with(g, (graphi_setting){.executors = executors, .width = width, .inlining = GRAPHI_OFF}, cores, records);
 }
 
 /* A dedicated driver costs as much where executors take all cores as on a core of its own. Beside the long operation 0
@@ -134,7 +135,7 @@ static struct cost_curve divided(double ns)
 static void who_joins_has_the_core(void **state)
 {
     struct dag *g = dag_plain(3, 0);
-    const graphi_setting setting = {.executors = 3, .width = 1, .join = 1, .no_inline = true};
+    const graphi_setting setting = {.executors = 3, .width = 1, .join = GRAPHI_ON, .inlining = GRAPHI_OFF};
     g->curves[0] = divided(10e6);
     g->curves[1] = divided(0.6e6);
     for (int t = 0; t < 3; t++)
@@ -170,8 +171,8 @@ static void a_leader_that_waits_yields(void **state)
             g->inputs[t][g->inputs_count[t]++] = g->largest[t] = t - AFTER_FIRST;
     }
     dag_finish(g);
-    play_with(g, (graphi_setting){.policy = GRAPHI_POLICY_LOCALITY, .executors = 3, .width = 1, .join = 1,
-                                  .no_inline = true}, 3, r);
+    play_with(g, (graphi_setting){.policy = GRAPHI_POLICY_LOCALITY, .executors = 3, .width = 1, .join = GRAPHI_ON,
+                                  .inlining = GRAPHI_OFF}, 3, r);
     assert_int_equal(r[OPEN].leader, 2);
     assert_in_range(r[OPEN].end_ns, 1400000, 1410000);
     assert_int_equal(r[AFTER_SECOND].leader, 1);

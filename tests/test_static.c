@@ -2,6 +2,7 @@
 /* What a static driver decides in advance. That executions heed it (test_scheduler, test_identity) is tested with the
  * other drivers. */
 #include "dag.h"
+#include "schedule/decided.h"
 #include "schedule/setting_canonical.h"
 
 #include <setjmp.h>
@@ -13,10 +14,11 @@ enum { TASKS = 400 };
 static struct simulation in_virtual_time(const struct dag *dag, const graphi_machine *machine, int executors,
                                          struct task_record *records)
 {
-    const graphi_setting setting = {.driver = GRAPHI_DRIVER_STATIC, .executors = executors, .width = 1, .light = -1};
+    const graphi_setting setting = {
+        .driver = GRAPHI_DRIVER_STATIC, .executors = executors, .width = 1, .light = GRAPHI_OFF};
     struct schedule *schedule;
     struct simulation simulation;
-    assert_int_equal(schedule_create(&dag->tasks, &setting, machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_create(&dag->tasks, setting_decide(&setting, machine), &schedule), GRAPHI_OK);
     assert_int_equal(schedule_simulate(schedule, NULL, NULL, records, &simulation), GRAPHI_OK);
     schedule_destroy(schedule);
     return simulation;
@@ -91,7 +93,7 @@ static void what_has_no_steps_has_another_driver(void **state)
                                           .executors = 2,
                                           .width = width,
                                           .depth = 3,
-                                          .join = 1},
+                                          .join = GRAPHI_ON},
                                  r = setting_canonical(&asked);
             assert_int_equal(r.driver, steps ? GRAPHI_DRIVER_STATIC : GRAPHI_DRIVER_COMBINING);
             assert_true(!steps || r.depth == 1);
@@ -114,7 +116,7 @@ static double teams_of(const struct dag *dag, const graphi_machine *machine, con
     struct schedule *schedule;
     struct simulation simulation = {0};
     memset(records, 0, TASKS * sizeof *records);
-    assert_int_equal(schedule_create(&dag->tasks, setting, machine, &schedule), GRAPHI_OK);
+    assert_int_equal(schedule_create(&dag->tasks, setting_decide(setting, machine), &schedule), GRAPHI_OK);
     assert_int_equal(schedule_decide(schedule), GRAPHI_OK);
     assert_int_equal(lease ? schedule_run(schedule, lease, nothing, NULL, records)
                            : schedule_simulate(schedule, NULL, NULL, records, &simulation),
@@ -137,12 +139,13 @@ static void what_a_policy_decides_is_repeated(void **state)
     struct lease lease;
     for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
         struct dag *dag = dag_random_graph(40 + p, TASKS, 5, 3000, 4);
-        graphi_setting setting = {.policy = policies[p], .executors = 4, .width = 1, .light = -1, .join = -1};
+        graphi_setting setting = {
+            .policy = policies[p], .executors = 4, .width = 1, .light = GRAPHI_OFF, .join = GRAPHI_OFF};
         setting.driver = GRAPHI_DRIVER_COMBINING;
         setting.depth = 1;
         const double makespan = teams_of(dag, &machine, &setting, NULL, decided);
         setting.driver = GRAPHI_DRIVER_STATIC;
-        struct lease_options options = schedule_lease_options(&setting, &machine);
+        struct lease_options options = setting_decide(&setting, &machine).lease;
         options.pin = false;
         assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
         assert_true(teams_of(dag, &machine, &setting, NULL, repeated[0]) <= 1.001 * makespan);
@@ -173,10 +176,10 @@ static void who_waits_joins(void **state)
     double makespan[2];
     for (int join = 0; join <= 1; join++) {
         const graphi_setting setting = {
-            .driver = GRAPHI_DRIVER_STATIC, .executors = 4, .width = 1, .light = -1, .join = join ? 1 : -1};
+            .driver = GRAPHI_DRIVER_STATIC, .executors = 4, .width = 1, .light = GRAPHI_OFF, .join = join ? 1 : -1};
         struct schedule *schedule;
         struct simulation simulation;
-        assert_int_equal(schedule_create(&dag->tasks, &setting, &machine, &schedule), GRAPHI_OK);
+        assert_int_equal(schedule_create(&dag->tasks, setting_decide(&setting, &machine), &schedule), GRAPHI_OK);
         assert_int_equal(schedule_simulate(schedule, NULL, NULL, records, &simulation), GRAPHI_OK);
         makespan[join] = simulation.makespan_ns;
         schedule_destroy(schedule);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What traces tell: sums and critical path of timelines made by hand, waiting within teams as it was planted, averages
  * over executions. */
+#include "schedule/decided.h"
 #include "dag.h"
 
 #include "base/clock.h"
@@ -182,8 +183,8 @@ static void pair_open(struct pair *p, graphi_policy policy, int tasks)
     *p = (struct pair){.machine = dag_machine(2, 0), .dag = dag_plain(tasks, 1)};
     dag_finish(p->dag);
     const graphi_setting setting = {
-        .policy = policy, .executors = 1, .width = 2, .no_inline = true, .driver = GRAPHI_DRIVER_COMBINING};
-    check_ok(schedule_create(&p->dag->tasks, &setting, &p->machine, &p->schedule));
+        .policy = policy, .executors = 1, .width = 2, .inlining = GRAPHI_OFF, .driver = GRAPHI_DRIVER_COMBINING};
+    check_ok(schedule_create(&p->dag->tasks, setting_decide(&setting, &p->machine), &p->schedule));
     check_ok(lease_take(&p->machine, &(struct lease_options){.workers = 2}, &p->lease));
 }
 
@@ -276,7 +277,7 @@ static void delays_open(struct delays *d)
     for (int i = 0; i < DELAYS; i++)
         y = graphi_delay(d->graph, 1, &y, DELAY_NS);
     graphi_output(d->graph, "y", y);
-    const graphi_plan_options options = {.setting = {.executors = 1, .width = 2, .no_inline = true}};
+    const graphi_plan_options options = {.setting = {.executors = 1, .width = 2, .inlining = GRAPHI_OFF}};
     check_ok(graphi_plan_create(d->graph, d->machine, &options, &d->plan));
     check_ok(graphi_state_create(d->graph, 1, &d->values));
     check_ok(graphi_run_create(d->plan, d->values, &d->run));

@@ -341,7 +341,7 @@ static bool has_split(const struct candidates *c, graphi_policy policy, int exec
 {
     bool has = false;
     for (size_t i = 0; i < c->list.count; i++) {
-        const graphi_setting *s = &c->list.data[i].plan->setting;
+        const graphi_decision *s = &c->list.data[i].plan->setting;
         has |= s->policy == policy && s->executors == executors && s->width == width;
     }
     return has;
@@ -415,7 +415,7 @@ static void a_sensible_field(const struct candidates *c)
     assert_int_equal(field[0], 0);
     double best = INFINITY, promised = INFINITY;
     for (size_t i = 0; i < c->list.count; i++)
-        if (c->list.data[i].plan->setting.join <= 0)
+        if (!c->list.data[i].plan->setting.joins)
             best = fmin(best, c->list.data[i].plan->predicted_ns);
     for (int i = 0; i < count; i++) {
         double ns = c->list.data[field[i]].plan->predicted_ns;
@@ -440,14 +440,14 @@ static void joining_is_in_the_race(const struct candidates *c)
 {
     int field[RACE_FIELD], count = candidates_field(c, field, RACE_FIELD), joins = -1, raced = 0;
     for (int i = 0; i < (int)c->list.count; i++) {
-        assert_true(c->list.data[i].plan->setting.join <= 0 || joins < 0);
-        joins = c->list.data[i].plan->setting.join > 0 ? i : joins;
+        assert_true(!c->list.data[i].plan->setting.joins || joins < 0);
+        joins = c->list.data[i].plan->setting.joins ? i : joins;
     }
     assert_true(joins >= 0);
-    const graphi_setting *s = &c->list.data[joins].plan->setting;
+    const graphi_decision *s = &c->list.data[joins].plan->setting;
     assert_true(s->executors == c->base->machine->cores && s->width == 1);
     for (int i = 0; i < (int)c->list.count; i++) {
-        const graphi_setting *other = &c->list.data[i].plan->setting;
+        const graphi_decision *other = &c->list.data[i].plan->setting;
         if (i != joins && other->policy == s->policy && other->executors == s->executors)
             assert_true(candidates_simpler(c, i, joins) && !candidates_simpler(c, joins, i));
     }
@@ -465,7 +465,7 @@ static void nobody_races_itself(const struct candidates *c)
         for (int k = 1; k < i; k++) {
             const graphi_plan *a = c->list.data[field[i]].plan, *b = c->list.data[field[k]].plan;
             const bool shape = a->setting.executors == b->setting.executors && a->setting.width == b->setting.width;
-            assert_true(!shape || a->setting.join != b->setting.join || a->predicted_ns != b->predicted_ns);
+            assert_true(!shape || a->setting.joins != b->setting.joins || a->predicted_ns != b->predicted_ns);
         }
 }
 
@@ -482,7 +482,7 @@ static void joining_cuts_nobody(const struct candidates *c)
 {
     int field[RACE_FIELD], planted[RACE_FIELD], count = candidates_field(c, field, RACE_FIELD);
     for (size_t i = 0; i < c->list.count; i++)
-        if (c->list.data[i].plan->setting.join > 0)
+        if (c->list.data[i].plan->setting.joins)
             c->list.data[i].plan->predicted_ns /= 4;
     assert_int_equal(candidates_field(c, planted, RACE_FIELD), count);
     for (int i = 0; i < count; i++)
@@ -502,7 +502,7 @@ static void other_kinds_race(const struct candidates *c)
     for (int i = 0; i < count; i++)
         for (int k = 0; k < i; k++) {
             const graphi_plan *first = c->list.data[field[k]].plan, *plan = c->list.data[field[i]].plan;
-            others += plan->predicted_ns == first->predicted_ns && plan->setting.join == first->setting.join;
+            others += plan->predicted_ns == first->predicted_ns && plan->setting.joins == first->setting.joins;
         }
     assert_true(others > 0);
 }
@@ -545,14 +545,14 @@ static void never_joining_is_heeded(void **state)
     size_t count[2];
     described_open(2, 2, &d);
     for (int never = 0; never < 2; never++) {
-        const graphi_setting setting = {.join = -never};
+        const graphi_setting setting = {.join = never ? GRAPHI_OFF : GRAPHI_DEFAULT};
         assert_int_equal(graphi_plan_with(d.plan, &(graphi_plan_change){.setting = &setting}, &plan[never]), GRAPHI_OK);
-        assert_int_equal(plan[never]->setting.join, -never);
+        assert_int_equal(plan[never]->setting.join_off, never);
         struct candidates c = {.base = plan[never], .curves = d.plan->curves, .deadline = INT64_MAX};
         assert_int_equal(candidates_add(&c, true), GRAPHI_OK);
         count[never] = c.list.count;
         for (size_t i = 0; never && i < c.list.count; i++)
-            assert_int_equal(c.list.data[i].plan->setting.join, -1);
+            assert_true(!c.list.data[i].plan->setting.joins && c.list.data[i].plan->setting.join_off);
         candidates_free(&c);
         graphi_plan_destroy(plan[never]);
     }
@@ -598,17 +598,17 @@ static void six_cores_have_three_teams(void **state)
 enum { NONE_JOINS = 1, SOME_JOIN = 2 };
 
 /* Whether a setting of six executors was added that do not join, one that do, or both. */
-static int joining(const struct described *d, graphi_setting asked, int join)
+static int joining(const struct described *d, graphi_setting asked, graphi_choice join)
 {
     struct candidates c = {.base = d->plan, .curves = d->plan->curves, .deadline = INT64_MAX};
     int found = 0;
     asked.join = join;
     assert_int_equal(candidates_add_asked(&c, &asked), GRAPHI_OK);
     for (size_t i = 0; i < c.list.count; i++) {
-        const graphi_setting *s = &c.list.data[i].plan->setting;
-        assert_true(s->join <= 0 || (s->uniform && s->width == 1 && s->policy == asked.policy));
+        const graphi_decision *s = &c.list.data[i].plan->setting;
+        assert_true(!s->joins || (s->uniform && s->width == 1 && s->policy == asked.policy));
         if (s->uniform && s->executors == 6)
-            found |= s->join > 0 ? SOME_JOIN : NONE_JOINS;
+            found |= s->joins ? SOME_JOIN : NONE_JOINS;
     }
     candidates_free(&c);
     return found;
@@ -622,11 +622,11 @@ static void malleable_may_join(void **state)
     described_open(6, 2, &d);
     const graphi_setting malleable = {.policy = GRAPHI_POLICY_MALLEABLE, .executors = 2, .width = 3};
     const graphi_setting strategy = {.policy = GRAPHI_POLICY_S123, .executors = 2, .width = 3};
-    assert_int_equal(joining(&d, malleable, 0), NONE_JOINS | SOME_JOIN);
-    assert_int_equal(joining(&d, malleable, -1), NONE_JOINS);
-    assert_int_equal(joining(&d, malleable, 1), SOME_JOIN);
-    assert_int_equal(joining(&d, strategy, 0), NONE_JOINS);
-    assert_int_equal(joining(&d, strategy, 1), NONE_JOINS);
+    assert_int_equal(joining(&d, malleable, GRAPHI_DEFAULT), NONE_JOINS | SOME_JOIN);
+    assert_int_equal(joining(&d, malleable, GRAPHI_OFF), NONE_JOINS);
+    assert_int_equal(joining(&d, malleable, GRAPHI_ON), SOME_JOIN);
+    assert_int_equal(joining(&d, strategy, GRAPHI_DEFAULT), NONE_JOINS);
+    assert_int_equal(joining(&d, strategy, GRAPHI_ON), NONE_JOINS);
     described_close(&d);
 }
 
@@ -639,7 +639,7 @@ static void an_open_split_has_to_beat_all_cores(void **state)
     graphi_plan_destroy(d.plan);
     d.machine->wake_ns = d.machine->barrier_ns = 1e9; /* a second a message: few cores are inferred */
     assert_int_equal(graphi_plan_create(d.graph, d.machine, NULL, &d.plan), GRAPHI_OK);
-    assert_int_equal(joining(&d, open, 0), NONE_JOINS);
+    assert_int_equal(joining(&d, open, GRAPHI_DEFAULT), NONE_JOINS);
     described_close(&d);
 }
 

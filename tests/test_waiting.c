@@ -19,7 +19,7 @@ int waiting_main(int argc, char **argv);
 /* --- what others had --- */
 
 /* Two executors of one thread: steps of 10 ms under the setting, in which this process computed so long. */
-static double others_of(graphi_setting setting, int cores, double cpu_ms)
+static double others_of(graphi_decision setting, int cores, double cpu_ms)
 {
     struct parts p = {0};
     setting.executors = 2;
@@ -32,10 +32,10 @@ static double others_of(graphi_setting setting, int cores, double cpu_ms)
  * told. */
 static void threads_beside_executors_count(void **state)
 {
-    static const graphi_setting shared = {.driver = GRAPHI_DRIVER_COMBINING, .light = -1},
-                                dedicated = {.driver = GRAPHI_DRIVER_DEDICATED, .light = -1},
-                                light = {.driver = GRAPHI_DRIVER_COMBINING, .light = 1},
-                                both = {.driver = GRAPHI_DRIVER_DEDICATED, .light = 1};
+    static const graphi_decision shared = {.driver = GRAPHI_DRIVER_COMBINING, .light = false},
+                                dedicated = {.driver = GRAPHI_DRIVER_DEDICATED, .light = false},
+                                light = {.driver = GRAPHI_DRIVER_COMBINING, .light = true},
+                                both = {.driver = GRAPHI_DRIVER_DEDICATED, .light = true};
     assert_float_equal(others_of(shared, 4, 15), 0.25, 1e-9);
     assert_float_equal(others_of(dedicated, 4, 22.5), 0.25, 1e-9);
     assert_float_equal(others_of(light, 4, 22.5), 0.25, 1e-9);

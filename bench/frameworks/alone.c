@@ -34,7 +34,7 @@ graphi_status alone_run(struct bench *bench)
     if (status != GRAPHI_OK)
         return status;
     graphi_plan_get_info(network.plan, &info);
-    status = contender_open(bench, &network, "alone", &info.setting, &c);
+    status = contender_open(bench, &network, "alone", REQUEST(&info.setting), &c);
     system_work(&faults[0], &system_ms[0]);
     if (status == GRAPHI_OK && (status = graphi_run_execute(c.run)) != GRAPHI_OK)
         report_failure(status);

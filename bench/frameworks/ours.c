@@ -123,7 +123,8 @@ static graphi_status open_modes(struct bench *bench, int modes, struct ours *our
                                   .width = cores / executors};
     const graphi_setting sequential = {
         .policy = GRAPHI_POLICY_SEQUENTIAL, .driver = GRAPHI_DRIVER_COMBINING, .executors = 1, .width = cores};
-    graphi_status status = ours_contender(bench, &ours->network, "graphi", &info.setting, &ours->mode[SCHEDULED]);
+    graphi_status status =
+        ours_contender(bench, &ours->network, "graphi", REQUEST(&info.setting), &ours->mode[SCHEDULED]);
     if (status == GRAPHI_OK && modes > NAIVE)
         status = ours_contender(bench, &ours->network, "graphi naive", &naive, &ours->mode[NAIVE]);
     if (status == GRAPHI_OK && modes > SEQUENTIAL)

@@ -203,7 +203,7 @@ graphi_status network_tune(struct bench *bench, struct network *network, double 
                                   .context = bench};
     graphi_plan_get_info(network->plan, &info);
     if (!job_setting_open(&bench->options))
-        how.setting = &info.setting;
+        how.setting = REQUEST(&info.setting);
     graphi_status status = graphi_run_create(network->plan, network->state, &run);
     if (status != GRAPHI_OK)
         return report_failure(status);

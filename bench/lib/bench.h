@@ -62,6 +62,9 @@ void network_close(struct network *network);
 graphi_status bench_networks(struct bench *bench, const char *sizes,
                              graphi_status (*body)(struct bench *bench, const char *name, const char *size));
 
+/* The request for a decided setting, for as long as the block lasts. */
+#define REQUEST(decision) ((graphi_setting[]){graphi_decision_setting(decision)})
+
 /* One of several things measured in alternation: once each a round. */
 struct contender {
     char id[96];

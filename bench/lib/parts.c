@@ -2,9 +2,9 @@
 /* See parts.h. */
 #include "parts.h"
 
-void parts_count(struct parts *p, const graphi_setting *s, int cores, double ms, double cpu_s)
+void parts_count(struct parts *p, const graphi_decision *s, int cores, double ms, double cpu_s)
 {
-    const int threads = s->executors * s->width + (s->driver == GRAPHI_DRIVER_DEDICATED) + (s->light == 1);
+    const int threads = s->executors * s->width + (s->driver == GRAPHI_DRIVER_DEDICATED) + s->light;
     p->cpu_s += cpu_s;
     p->threads_s += (threads < cores ? threads : cores) * ms * 1e-3;
 }

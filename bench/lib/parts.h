@@ -23,7 +23,7 @@ graphi_status parts_add(struct contender *contender, bool twice, int cores, stru
 
 /* An execution of `ms` under the setting, in which this process computed `cpu_s`. A dedicated driver and a light
  * executor are a thread each, which polls all the time; a driver that shares a core adds none. */
-void parts_count(struct parts *parts, const graphi_setting *setting, int cores, double ms, double cpu_s);
+void parts_count(struct parts *parts, const graphi_decision *setting, int cores, double ms, double cpu_s);
 
 /* 0 .. 1: the part of its cores that the executions did not get, because others ran there. */
 double parts_others(const struct parts *parts);

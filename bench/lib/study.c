@@ -274,7 +274,8 @@ void study_missing(struct bench *bench, const char *id, const char *reason)
 graphi_setting study_setting(graphi_policy policy, int executors, int width)
 {
     bool loops = policy == GRAPHI_POLICY_NAIVE || policy == GRAPHI_POLICY_SEQUENTIAL;
-    return (graphi_setting){.policy = policy, .executors = executors, .width = width, .light = loops ? -1 : 0};
+    return (graphi_setting){
+        .policy = policy, .executors = executors, .width = width, .light = loops ? GRAPHI_OFF : GRAPHI_DEFAULT};
 }
 
 static graphi_status try_split(struct study *s, graphi_policy policy, int executors, graphi_setting *setting,

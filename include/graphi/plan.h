@@ -105,7 +105,15 @@ typedef struct graphi_policy_parameter {
 } graphi_policy_parameter;
 enum { GRAPHI_SETTING_PARAMETERS = 8 }; /* of a policy, at most */
 
-/* How a plan is executed. Zero fields: chosen statically from the graph. */
+/* What is asked for of something that can be on or off. Toggles of policies' parameters have the same numbers. */
+typedef enum graphi_choice {
+    GRAPHI_OFF = -1,
+    GRAPHI_DEFAULT, /* zero: as the field says, or chosen */
+    GRAPHI_ON,
+} graphi_choice;
+
+/* How a plan shall be executed: the request. Zero fields: chosen statically from the graph. Others than the three
+ * choices are USAGE. */
 typedef struct graphi_setting {
     graphi_policy policy;
     graphi_driver driver;
@@ -113,17 +121,19 @@ typedef struct graphi_setting {
     /* > 0: this many while the backward pass runs, each of executors * width / backward_executors threads; at most
      * executors * width. */
     int backward_executors;
-    int depth;      /* most operations an executor holds; 0: 1, more where they are short; more than 8 are 8 */
-    bool no_inline; /* tiny operations are scheduled like all others */
-    int light;      /* 1: single-thread executor for small operations, -1: never, 0: where cores are enough */
-    /* 1: executors of one thread that have nothing ready take pieces of what others run; 0: not, but tuning weighs it;
-     * -1: never, nor does tuning try. */
-    int join;
-    bool unpinned;  /* placement is left to the operating system (graphi.txt Fig. 3) */
-    /* An execution that cannot pin every thread is UNSUPPORTED; false: it goes on, run_info.note says so, also of
-     * `sequential` on one thread, which leases and pins a core only if it must. */
-    bool must_pin;
-    bool uniform; /* policies with widths of their own: all teams of `width`, where that was found to be faster */
+    int depth;              /* most operations an executor holds; 0: 1, more where they are short; more than 8 are 8 */
+    graphi_choice inlining; /* off: tiny operations are scheduled like all others; else who made them ready runs them */
+    graphi_choice light;    /* a single-thread executor for small operations; default: where cores are enough */
+    /* Executors of one thread that have nothing ready take pieces of what others run; default: not, but tuning weighs
+     * it; off: never, nor does tuning try. */
+    graphi_choice join;
+    /* Default: threads have cores of their own; an execution that cannot pin every one goes on, run_info.note says so,
+     * also of `sequential` on one thread, which leases and pins no core. On: such an execution is UNSUPPORTED. Off:
+     * placement is left to the operating system (graphi.txt Fig. 3). */
+    graphi_choice pin;
+    /* On: all teams are of `width`, whatever widths the policy has of its own. Default: where that is found to be
+     * faster. Off: strategies keep their own widths, as under keep-uniform -1. */
+    graphi_choice uniform;
     /* Those of its policy that are given, up to the first without a name: {{"candidates", 2}, {"keep-uniform", -1}}.
      * One that the policy does not have is not heeded; of a name that no policy has it is USAGE. */
     graphi_policy_parameter parameters[GRAPHI_SETTING_PARAMETERS];
@@ -136,6 +146,53 @@ static inline const graphi_policy_parameter *graphi_setting_parameter(const grap
         if (!strcmp(setting->parameters[i].name, name))
             return &setting->parameters[i];
     return NULL;
+}
+
+/* How a plan is executed: what became of a request, nothing left to choose. Executions only read it. */
+typedef struct graphi_decision {
+    graphi_policy policy;
+    graphi_driver driver; /* never AUTO */
+    int executors, width;
+    int backward_executors; /* 0: as in the forward pass */
+    int depth;
+    bool inlines;  /* tiny operations run where they became ready */
+    bool light;    /* there is an executor for small operations */
+    bool joins;    /* idle executors take pieces of what others run */
+    bool join_off; /* they shall not, as asked for: nor does tuning try */
+    bool pinned;   /* threads are to have cores of their own; graphi_run_info says whether they had */
+    bool must_pin; /* else executions are UNSUPPORTED */
+    bool uniform;  /* a policy with widths of its own has all teams of `width` */
+    graphi_policy_parameter parameters[GRAPHI_SETTING_PARAMETERS]; /* all that the policy has */
+} graphi_decision;
+
+/* The parameter of that name, NULL where the policy has none. */
+static inline const graphi_policy_parameter *graphi_decision_parameter(const graphi_decision *decision,
+                                                                       const char *name)
+{
+    for (int i = 0; i < GRAPHI_SETTING_PARAMETERS && decision->parameters[i].name; i++)
+        if (!strcmp(decision->parameters[i].name, name))
+            return &decision->parameters[i];
+    return NULL;
+}
+
+/* The request for just that, on the machine and for the graph that it was decided for. */
+static inline graphi_setting graphi_decision_setting(const graphi_decision *decision)
+{
+    graphi_setting setting;
+    memset(&setting, 0, sizeof setting);
+    setting.policy = decision->policy;
+    setting.driver = decision->driver;
+    setting.executors = decision->executors;
+    setting.width = decision->width;
+    setting.backward_executors = decision->backward_executors;
+    setting.depth = decision->depth;
+    setting.inlining = decision->inlines ? GRAPHI_DEFAULT : GRAPHI_OFF;
+    setting.light = decision->light ? GRAPHI_ON : GRAPHI_OFF;
+    setting.join = decision->joins ? GRAPHI_ON : decision->join_off ? GRAPHI_OFF : GRAPHI_DEFAULT;
+    setting.pin = decision->must_pin ? GRAPHI_ON : decision->pinned ? GRAPHI_DEFAULT : GRAPHI_OFF;
+    setting.uniform = decision->uniform ? GRAPHI_ON : GRAPHI_DEFAULT;
+    memcpy(setting.parameters, decision->parameters, sizeof setting.parameters);
+    return setting;
 }
 
 /* Splits of `cores` into executors of one width, which choosing and tuning weigh (docs/profiler.md): the executors of
@@ -234,7 +291,7 @@ GRAPHI_API graphi_status graphi_plan_load(const graphi_graph *graph, const graph
 
 /* A setting that tuning weighed. */
 typedef struct graphi_trial {
-    graphi_setting setting;
+    graphi_decision setting;
     double predicted_ms;
     int rounds;       /* executions in the race, in alternation with others; 0: predictions or the time kept it out */
     const double *ms; /* `rounds` of them, one a round, in their order; borrowed from the plan */
@@ -249,8 +306,8 @@ typedef struct graphi_trial {
 GRAPHI_API bool graphi_plan_trial_at(const graphi_plan *plan, int i, graphi_trial *out);
 
 typedef struct graphi_plan_info {
-    graphi_setting setting; /* with nothing left to choose */
-    int64_t nodes;          /* compiled operations */
+    graphi_decision setting;
+    int64_t nodes; /* compiled operations */
     double compile_ms;
     int64_t arena_bytes, sum_intermediate_bytes, live_maximum_bytes, packed_bytes, workspace_bytes;
     double flops, bytes; /* of the compiled operations, as they compute: Winograd's are fewer than the graph's */

@@ -66,7 +66,7 @@ GRAPHI_API void graphi_run_set_first_sample(graphi_run *run, uint64_t index);
  * A thread that is cancelled (pthread_cancel) while it waits or executes on leased cores is so after that.
  * Errors, before anything ran: INVALID, an input that was never set, or not since its size grew, naming it, or cores
  * that are not free where the calling thread has a part in another execution, which would wait for itself;
- * UNSUPPORTED, where a thread cannot be had, or not be pinned and the setting says `must_pin`; MEMORY. Errors after
+ * UNSUPPORTED, where a thread cannot be had, or not be pinned and the setting says `pin` on; MEMORY. Errors after
  * which parameters with updates are unspecified, and there are neither results nor, if it was traced, a trace until an
  * execution succeeds: what a kernel reported, with its node (INVALID, a label out of range); NONFINITE (check_numerics)
  * naming the first operation in array order. */

@@ -26,7 +26,7 @@ typedef struct graphi_simulation {
     double deciding_ms;
     /* Malleable: operations simulated in search of widths, or other work of the search that took as long. */
     int64_t searched;
-    graphi_setting setting; /* what ran, with nothing left to choose */
+    graphi_decision setting; /* what ran */
 } graphi_simulation;
 
 /* NULL: the plan's own. */

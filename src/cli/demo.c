@@ -25,12 +25,12 @@ struct engine {
 
 static graphi_setting setting_of(const struct engine *engine, const graphi_plan_info *tuned, int cores)
 {
+    const graphi_setting own = graphi_decision_setting(&tuned->setting);
     const graphi_setting setting = {.policy = engine->policy,
                                     .executors = engine->executors ? cores : 1,
                                     .width = engine->teams ? cores : 1,
-                                    .unpinned = tuned->setting.unpinned,
-                                    .must_pin = tuned->setting.must_pin};
-    return engine->tuned ? tuned->setting : setting;
+                                    .pin = own.pin};
+    return engine->tuned ? own : setting;
 }
 
 /* One batch, which all engines take. */

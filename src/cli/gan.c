@@ -39,7 +39,8 @@ static graphi_status player_plan(struct gan *gan, double seconds, struct job *pl
 {
     graphi_plan_info first;
     graphi_plan_get_info(gan->training.job.plan, &first);
-    return job_plan_under(player, &first.setting, seconds);
+    const graphi_setting setting = graphi_decision_setting(&first.setting);
+    return job_plan_under(player, &setting, seconds);
 }
 
 static graphi_status make_buffers(struct gan *gan)

@@ -46,7 +46,7 @@ static graphi_status measure(struct job *job, struct result *result, int64_t rep
 }
 
 /* Its number tells apart those that differ in what is not said. */
-static void trial_id(const struct job *job, int i, const graphi_setting *s, char *id, size_t size)
+static void trial_id(const struct job *job, int i, const graphi_decision *s, char *id, size_t size)
 {
     char shape[32] = "", ahead[24] = "";
     if (s->executors > 0 && s->width > 0)
@@ -55,7 +55,7 @@ static void trial_id(const struct job *job, int i, const graphi_setting *s, char
         snprintf(ahead, sizeof ahead, ", %d ahead", s->depth);
     snprintf(id, size, "%s tried: %d. %s%s%s%s%s%s", job->name, i + 1, graphi_policy_name(s->policy), shape, ahead,
              s->driver == GRAPHI_DRIVER_DEDICATED ? ", dedicated" : "", s->uniform ? ", teams of one width" : "",
-             s->join > 0 ? ", joining" : "");
+             s->joins ? ", joining" : "");
 }
 
 /* A row for each setting that tuning weighed, by predicted time; ratios are to the one that was chosen. */
@@ -86,7 +86,7 @@ static void add_trials(const struct job *job, struct result *result)
     }
 }
 
-static void print_setting(const graphi_setting *s, FILE *out)
+static void print_setting(const graphi_decision *s, FILE *out)
 {
     if (s->executors > 0 && s->width > 0)
         fprintf(out, "%dx%d ", s->executors, s->width);

@@ -110,7 +110,7 @@ void naive_worker(void *context, int worker)
 /* Tiny tasks are not worth a team. */
 int sequential_width(const struct schedule *s, int32_t task)
 {
-    return !s->setting.no_inline && (s->tasks->flags[task] & TASK_INLINE) ? 1 : s->slots[0].width;
+    return s->setting.inlines && (s->tasks->flags[task] & TASK_INLINE) ? 1 : s->slots[0].width;
 }
 
 void sequential_worker(void *context, int worker)

@@ -9,9 +9,13 @@ const graphi_policy_parameter_info *parameter_find(const graphi_policy_parameter
     return table && table->name ? table : NULL;
 }
 
-int64_t parameter_value(const graphi_setting *setting, const graphi_policy_parameter_info *parameter)
+int64_t parameter_within(const graphi_policy_parameter *given, const graphi_policy_parameter_info *parameter)
 {
-    const graphi_policy_parameter *given = graphi_setting_parameter(setting, parameter->name);
     const int64_t value = given ? given->value : parameter->usual;
     return value < parameter->low ? parameter->low : value > parameter->high ? parameter->high : value;
+}
+
+int64_t parameter_value(const graphi_decision *decision, const graphi_policy_parameter_info *parameter)
+{
+    return parameter_within(graphi_decision_parameter(decision, parameter->name), parameter);
 }

@@ -12,10 +12,19 @@ static const struct policy *const policies[] = {
 #undef X
 };
 
+static const struct policy *running(graphi_policy policy, bool uniform)
+{
+    return uniform && policies[policy]->free_width ? &policy_critical_path : policies[policy];
+}
+
 const struct policy *policy_of(const graphi_setting *setting)
 {
-    const struct policy *policy = policies[setting->policy];
-    return setting->uniform && policy->free_width ? &policy_critical_path : policy;
+    return running(setting->policy, setting->uniform == GRAPHI_ON);
+}
+
+const struct policy *policy_decided(const graphi_decision *decision)
+{
+    return running(decision->policy, decision->uniform);
 }
 
 bool graphi_policy_get_info(graphi_policy policy, graphi_policy_info *info)
@@ -59,7 +68,7 @@ bool graphi_policy_parameter_at(graphi_policy policy, int index, graphi_policy_p
 int64_t policy_parameter(const graphi_setting *setting, const char *name)
 {
     const graphi_policy_parameter_info *p = find(setting->policy, name);
-    return p ? parameter_value(setting, p) : 0;
+    return p ? parameter_within(graphi_setting_parameter(setting, name), p) : 0;
 }
 
 bool policy_heeds(const graphi_setting *setting, const char *name)
@@ -82,6 +91,6 @@ void policy_settle(graphi_setting *setting)
     int count = 0;
     memset(r.parameters, 0, sizeof r.parameters);
     for (const graphi_policy_parameter_info *p = policies[r.policy]->parameters; p && p->name; p++)
-        r.parameters[count++] = (graphi_policy_parameter){p->name, parameter_value(setting, p)};
+        r.parameters[count++] = (graphi_policy_parameter){p->name, policy_parameter(setting, p->name)};
     *setting = r;
 }

@@ -82,6 +82,7 @@ int64_t policy_by_arrival(struct schedule *schedule, int32_t task);
 /* What runs a setting: a free-width policy whose teams are all of one width (uniform) has only the order left to
  * choose, and is the critical path's. */
 const struct policy *policy_of(const graphi_setting *setting);
+const struct policy *policy_decided(const graphi_decision *decision);
 
 /* The value of a parameter: what is given, within its range, else the usual one. */
 int64_t policy_parameter(const graphi_setting *setting, const char *name);

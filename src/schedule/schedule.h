@@ -138,8 +138,10 @@ struct seat {
 struct schedule; /* one execution's state, reusable: created once a run, reset by each execution; no allocation after
                     create (static driver: after schedule_decide) */
 
-graphi_status schedule_create(const struct tasks *tasks, const graphi_setting *setting, const graphi_machine *machine,
-                              struct schedule **out);
+struct decided; /* decided.h */
+
+/* USAGE: more workers than cores. MEMORY. */
+graphi_status schedule_create(const struct tasks *tasks, struct decided decided, struct schedule **out);
 void schedule_destroy(struct schedule *schedule);
 
 /* Executes all tasks on the leased workers. records NULL: no trace. The first failing task's status is returned after
@@ -151,9 +153,6 @@ graphi_status schedule_run(struct schedule *schedule, struct lease *lease, task_
 graphi_status schedule_trace_teams(struct schedule *schedule);
 const struct team_trace *schedule_teams(const struct schedule *schedule);
 struct join_trace schedule_joined(const struct schedule *schedule);
-
-/* How many workers (and whether an extra scheduler thread) the setting needs. */
-struct lease_options schedule_lease_options(const graphi_setting *setting, const graphi_machine *machine);
 
 /* What a core does with more than one of its hardware threads busy, against one (concurrency-control.txt Table III). */
 #define SIBLING_YIELD 1.03

@@ -5,6 +5,7 @@
 #include "schedule/scheduler.h"
 
 #include "base/status.h"
+#include "schedule/decided.h"
 #include "schedule/setting_canonical.h"
 #include "schedule/widths.h"
 
@@ -15,56 +16,13 @@ static int at_least_one(int value)
     return value > 0 ? value : 1;
 }
 
-/* The setting with every automatic choice made (graphi.txt 4.2; the plan has usually chosen before). */
-static graphi_setting resolve(const graphi_setting *asked, const graphi_machine *machine)
-{
-    graphi_setting r = *asked;
-    if (!r.executors && !r.width)
-        r.executors = machine->cores;
-    r.executors = at_least_one(r.executors);
-    r.width = at_least_one(r.width);
-    r.depth = at_least_one(r.depth);
-    setting_use_left(&r, machine->cores);
-    return setting_canonical(&r);
-}
-
-static int workers_of(const graphi_setting *r)
-{
-    return r->executors * r->width + (r->light == 1);
-}
-
-/* Strategy 4 uses the second hardware threads once all cores are workers. No static list counts on them: a lease may
- * have none. */
-static int siblings_of(const graphi_setting *r, const graphi_machine *machine)
-{
-    int workers = workers_of(r);
-    return policy_of(r)->siblings && r->driver != GRAPHI_DRIVER_STATIC && workers == machine->cores &&
-                   workers + machine->siblings <= BITMAP_BITS
-               ? machine->siblings
-               : 0;
-}
-
-struct lease_options schedule_lease_options(const graphi_setting *setting, const graphi_machine *machine)
-{
-    graphi_setting r = resolve(setting, machine);
-    int siblings = siblings_of(&r, machine);
-    const struct policy *policy = policy_of(&r);
-    const bool even = !policy->free_width && !policy->sizes && policy->loop != LOOP_SEQUENTIAL;
-    return (struct lease_options){.workers = workers_of(&r) + siblings,
-                                  .groups = even ? r.executors : 0, /* else teams change, and sit side by side */
-                                  .width = even ? r.width : 0,
-                                  .siblings = siblings > 0,
-                                  .caller_extra = r.driver == GRAPHI_DRIVER_DEDICATED,
-                                  .pin = !r.unpinned};
-}
-
 static bool allocate(struct schedule *s)
 {
     size_t count = (size_t)s->tasks->count, workers = (size_t)(s->workers + s->siblings);
     s->pending = schedule_alloc(s, count, sizeof *s->pending);
     s->next = schedule_alloc(s, count, sizeof *s->next);
     s->cost = schedule_alloc(s, count, sizeof *s->cost);
-    if (s->setting.join > 0 && s->tasks->shares)
+    if (s->setting.joins && s->tasks->shares)
         s->pieces = schedule_alloc(s, count, sizeof *s->pieces);
     if (s->policy->remembers)
         s->ran_on = schedule_alloc(s, count, sizeof *s->ran_on);
@@ -74,7 +32,7 @@ static bool allocate(struct schedule *s)
     s->slots = schedule_alloc(s, workers, sizeof *s->slots);
     s->every = schedule_alloc(s, workers, sizeof *s->every);
     if (!s->pending || !s->next || !s->cost || (s->policy->remembers && !s->ran_on) ||
-        (s->setting.join > 0 && s->tasks->shares && !s->pieces) || !s->roots || !s->executors ||
+        (s->setting.joins && s->tasks->shares && !s->pieces) || !s->roots || !s->executors ||
         !s->boxes || !s->slots || !s->every)
         return false;
     for (size_t i = 0; i < workers; i++) { /* slots are teams of neighbours */
@@ -110,8 +68,8 @@ static void make_slots(struct schedule *s)
             add_slot(s, i * s->setting.width, s->setting.width);
     if (s->policy->free_width)
         return;
-    s->fixed.light_slot = s->setting.light == 1 ? s->slots_count : -1;
-    if (s->setting.light == 1)
+    s->fixed.light_slot = s->setting.light ? s->slots_count : -1;
+    if (s->setting.light)
         add_slot(s, cores, 1);
 }
 
@@ -169,27 +127,26 @@ static graphi_status fill(struct schedule *s)
     return s->policy->prepare ? s->policy->prepare(s) : GRAPHI_OK;
 }
 
-graphi_status schedule_create(const struct tasks *tasks, const graphi_setting *setting, const graphi_machine *machine,
-                              struct schedule **out)
+graphi_status schedule_create(const struct tasks *tasks, struct decided decided, struct schedule **out)
 {
-    graphi_setting r = resolve(setting, machine);
-    int workers = workers_of(&r);
-    if (workers > machine->cores || workers > BITMAP_BITS)
-        return fail(GRAPHI_USAGE, "setting", "found %d executors of width %d, expected at most %d cores", r.executors,
-                    r.width, machine->cores < BITMAP_BITS ? machine->cores : BITMAP_BITS);
+    const graphi_decision *runs = &decided.runs;
+    const int cores = decided.machine->cores;
+    if (decided.workers > cores || decided.workers > BITMAP_BITS)
+        return fail(GRAPHI_USAGE, "setting", "found %d executors of width %d, expected at most %d cores",
+                    runs->executors, runs->width, cores < BITMAP_BITS ? cores : BITMAP_BITS);
     struct schedule *s = schedule_block();
     if (!s)
         return fail_memory("schedule", sizeof *s);
     s->tasks = tasks;
-    s->machine = machine;
-    s->setting = r;
-    s->policy = s->asked = policy_of(&r);
-    if (r.backward_executors > 0 && s->policy->loop == LOOP_SCHEDULED && !s->policy->free_width)
+    s->machine = decided.machine;
+    s->setting = *runs;
+    s->policy = s->asked = policy_decided(runs);
+    if (runs->backward_executors > 0 && s->policy->loop == LOOP_SCHEDULED && !s->policy->free_width)
         s->policy = &policy_phases;
     s->dispatcher = s->policy->free_width ? &dispatch_teams : &dispatch_fixed;
-    s->workers = workers;
-    s->siblings = siblings_of(&r, machine);
-    s->inlining = !r.no_inline && s->policy->loop != LOOP_SEQUENTIAL;
+    s->workers = decided.workers;
+    s->siblings = decided.siblings;
+    s->inlining = runs->inlines && s->policy->loop != LOOP_SEQUENTIAL;
     graphi_status status = allocate(s) ? fill(s) : fail_memory("schedule", (size_t)tasks->count * 64);
     if (status != GRAPHI_OK)
         schedule_destroy(s);

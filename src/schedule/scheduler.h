@@ -50,7 +50,7 @@ struct schedule {
     /* set at creation */
     const struct tasks *tasks;
     const graphi_machine *machine;
-    graphi_setting setting; /* nothing left to choose */
+    graphi_decision setting; /* as it is executed: struct decided */
     const struct policy *policy, *asked; /* what decides; whose order counts (policy_phases) */
     int workers, siblings;             /* cores leased; hardware-thread siblings after them */
     int slots_count;

@@ -74,9 +74,9 @@ void setting_drop_unheeded(graphi_setting *setting)
     if (setting->driver == GRAPHI_DRIVER_STATIC && !setting_decides_ahead(setting))
         setting->driver = GRAPHI_DRIVER_COMBINING;
     if (!setting_has_rings(setting))
-        setting->light = -1;
-    if (setting->join > 0 && !setting_joins(setting))
-        setting->join = 0;
+        setting->light = GRAPHI_OFF;
+    if (setting->join == GRAPHI_ON && !setting_joins(setting))
+        setting->join = GRAPHI_DEFAULT;
 }
 
 void setting_use_left(graphi_setting *setting, int cores)
@@ -84,10 +84,11 @@ void setting_use_left(graphi_setting *setting, int cores)
     int used = setting->executors * setting->width;
     if (setting->driver == GRAPHI_DRIVER_AUTO) /* a core for the client alone pays where there are many */
         setting->driver = cores >= 16 && used < cores ? GRAPHI_DRIVER_DEDICATED : GRAPHI_DRIVER_COMBINING;
-    if (setting->light == 0)
-        setting->light = cores >= 16 && used + (setting->driver == GRAPHI_DRIVER_DEDICATED) < cores ? 1 : -1;
+    if (setting->light == GRAPHI_DEFAULT)
+        setting->light =
+            cores >= 16 && used + (setting->driver == GRAPHI_DRIVER_DEDICATED) < cores ? GRAPHI_ON : GRAPHI_OFF;
     if (used >= cores)
-        setting->light = -1;
+        setting->light = GRAPHI_OFF;
 }
 
 graphi_setting setting_canonical(const graphi_setting *setting)
@@ -99,14 +100,14 @@ graphi_setting setting_canonical(const graphi_setting *setting)
     int workers = r.executors * r.width;
     if (policy->usual)
         r.policy = GRAPHI_POLICY_CRITICAL_PATH;
-    r.uniform = false; /* that was all it said */
+    r.uniform = GRAPHI_DEFAULT; /* that was all it said */
     if (policy->loop == LOOP_SEQUENTIAL)
-        r.executors = 1, r.width = workers, r.no_inline = false;
+        r.executors = 1, r.width = workers, r.inlining = GRAPHI_DEFAULT;
     if (policy->own_teams)
         r.executors = workers, r.width = 1;
     if (!setting_has_rings(&r))
         r.depth = 1;
-    r.join = r.join > 0 ? 1 : -1;
+    r.join = r.join == GRAPHI_ON ? GRAPHI_ON : GRAPHI_OFF;
     setting_constants(&r);
     return r;
 }
@@ -114,8 +115,16 @@ graphi_setting setting_canonical(const graphi_setting *setting)
 uint64_t setting_hash(uint64_t hash, const graphi_setting *setting)
 {
     const graphi_setting s = setting_canonical(setting);
-    const int64_t words[] = {s.policy,    s.driver, s.executors,  s.width,     s.backward_executors, s.depth,
-                             s.no_inline, s.light,  s.unpinned,   s.join};
+    const int64_t words[] = {s.policy,
+                             s.driver,
+                             s.executors,
+                             s.width,
+                             s.backward_executors,
+                             s.depth,
+                             s.inlining == GRAPHI_OFF,
+                             s.light,
+                             s.pin == GRAPHI_OFF,
+                             s.join};
     graphi_policy_parameter_info p;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         hash = hash_u64(hash, (uint64_t)words[i]);
@@ -125,12 +134,11 @@ uint64_t setting_hash(uint64_t hash, const graphi_setting *setting)
     return hash;
 }
 
-void setting_place(graphi_setting *setting, const graphi_setting *from)
+void setting_place(graphi_setting *setting, const graphi_decision *from)
 {
-    setting->unpinned = from->unpinned;
-    setting->must_pin = from->must_pin;
-    if (from->join < 0)
-        setting->join = -1;
+    setting->pin = graphi_decision_setting(from).pin;
+    if (from->join_off)
+        setting->join = GRAPHI_OFF;
 }
 
 void setting_constants(graphi_setting *setting)

@@ -35,7 +35,7 @@ void setting_use_left(graphi_setting *setting, int cores);
 graphi_setting setting_canonical(const graphi_setting *setting);
 
 /* Goes on from `hash`; the same only for settings (with nothing left to choose) under which executions are the same:
- * what a policy does not heed and must_pin, which refuses to execute but changes no execution, do not count. */
+ * what a policy does not heed does not count, nor does `pin` on, which refuses to execute but changes no execution. */
 uint64_t setting_hash(uint64_t hash, const graphi_setting *setting);
 
 /* The executors of the split of `cores` that follows the one into `executors` (0: of the first), each of
@@ -44,7 +44,7 @@ int setting_next_split(int cores, int executors);
 
 /* Where threads run, and that nobody may join, as in `from`: no choice to be made, so that every setting tried has it.
  */
-void setting_place(graphi_setting *setting, const graphi_setting *from);
+void setting_place(graphi_setting *setting, const graphi_decision *from);
 
 /* The constants of policies that were left open, as plan.h says, and the most that those asked for may be. */
 void setting_constants(graphi_setting *setting);

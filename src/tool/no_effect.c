@@ -26,7 +26,7 @@ static void note_parameter(const char *name, const char *policy, struct result *
     result_note(result, "--%s has no effect: %s does not have it; policies that do: %s", name, policy, list);
 }
 
-void no_effect_note(const struct options *o, const graphi_setting *s, bool infers, int siblings,
+void no_effect_note(const struct options *o, const graphi_decision *s, bool infers, int siblings,
                     struct result *result)
 {
     const char *policy = graphi_policy_name(s->policy);
@@ -63,11 +63,11 @@ void no_effect_note(const struct options *o, const graphi_setting *s, bool infer
             note_parameter(p->name, policy, result);
     if (o->backward_executors && infers)
         result_note(result, "--backward-executors has no effect: inference has no backward pass");
-    if (typed(o->light, "on") && s->light != 1)
+    if (typed(o->light, "on") && !s->light)
         result_note(result,
                     "--light on has no effect: %s on %d executors x %d threads has no core, or no use, for a light one",
                     policy, s->executors, s->width);
-    if (typed(o->join, "on") && s->join != 1)
+    if (typed(o->join, "on") && !s->joins)
         result_note(result,
                     "--join on has no effect: %s on %d executors x %d threads has no executors that could",
                     policy, s->executors, s->width);

@@ -8,7 +8,7 @@
 #include "tool/result.h"
 
 /* A note for each. `infers`: the graph has no backward pass; `siblings` of the machine. */
-void no_effect_note(const struct options *options, const graphi_setting *setting, bool infers, int siblings,
+void no_effect_note(const struct options *options, const graphi_decision *setting, bool infers, int siblings,
                     struct result *result);
 
 #endif

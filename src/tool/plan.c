@@ -23,6 +23,12 @@ static int index_of(const char *word, const char *const *names)
 
 static const char *const switches[] = {"auto", "on", "off"};
 
+static graphi_choice asked_choice(const char *word)
+{
+    static const graphi_choice choice[] = {GRAPHI_DEFAULT, GRAPHI_ON, GRAPHI_OFF};
+    return choice[index_of(word, switches)];
+}
+
 static graphi_streaming asked_streaming(const struct options *o)
 {
     static const graphi_streaming streaming[] = {GRAPHI_STREAM_BY_SIZE, GRAPHI_STREAM_ALWAYS, GRAPHI_STREAM_NEVER};
@@ -60,14 +66,12 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
 #undef X
     };
     static const char *const precisions[] = {"float32", "bfloat16"};
-    static const int choice[] = {0, 1, -1};
-    const int pin = index_of(options->pin, switches);
     *out = (graphi_plan_options){
         .setting = {.driver = (graphi_driver)index_of(options->driver, drivers), .executors = options->executors,
                     .width = options->width, .backward_executors = options->backward_executors,
-                    .depth = options->depth, .no_inline = options->no_inline,
-                    .unpinned = pin == 2, .must_pin = pin == 1, .light = choice[index_of(options->light, switches)],
-                    .join = choice[index_of(options->join, switches)]},
+                    .depth = options->depth, .inlining = options->no_inline ? GRAPHI_OFF : GRAPHI_DEFAULT,
+                    .pin = asked_choice(options->pin), .light = asked_choice(options->light),
+                    .join = asked_choice(options->join)},
         .isa = options->isa,
         .precision = index_of(options->precision, precisions) ? GRAPHI_BF16 : GRAPHI_F32,
         .conv_error = options->conv_error,
@@ -167,7 +171,7 @@ static void change_parameters(graphi_setting *s, const graphi_setting *asked, co
         if (p.chooses) {
             const graphi_policy_parameter *wanted = graphi_setting_parameter(asked, p.name);
             set_parameter(s, p.name, wanted ? wanted->value : p.usual);
-            s->uniform = false;
+            s->uniform = GRAPHI_DEFAULT;
             s->depth = asked->depth;
         }
 }
@@ -188,9 +192,9 @@ static graphi_setting changed_setting(const graphi_setting *kept, const graphi_s
     change_parameters(&s, asked, o);
     if (o->seed_given)
         set_parameter(&s, "seed", (int64_t)o->seed);
-    s.no_inline |= asked->no_inline;
-    s.unpinned = o->pin ? asked->unpinned : kept->unpinned;
-    s.must_pin = asked->must_pin;
+    if (asked->inlining == GRAPHI_OFF)
+        s.inlining = GRAPHI_OFF;
+    s.pin = o->pin ? asked->pin : kept->pin;
     return s;
 }
 
@@ -210,11 +214,12 @@ static graphi_status change_loaded(struct job *job, const graphi_setting *asked)
     graphi_plan *plan = NULL;
     job->plan_loaded = true;
     graphi_plan_get_info(job->plan, &info);
-    const bool reseeded = job->options->seed_given && graphi_setting_parameter(&info.setting, "seed");
+    const bool reseeded = job->options->seed_given && graphi_decision_parameter(&info.setting, "seed");
     const bool reopened = job->options->parameters[0].name != NULL; /* by auto, too: a stored plan has decided */
     if (!job_setting_asked(job->options) && !reopened && !job->options->pin && !reseeded)
         return GRAPHI_OK;
-    graphi_setting setting = changed_setting(&info.setting, asked, job->options);
+    const graphi_setting kept = graphi_decision_setting(&info.setting);
+    const graphi_setting setting = changed_setting(&kept, asked, job->options);
     graphi_status status = graphi_plan_with(job->plan, &(graphi_plan_change){.setting = &setting}, &plan);
     return replace_plan(job, status, plan);
 }

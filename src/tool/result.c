@@ -188,7 +188,7 @@ json_t *result_row(struct result *result, const char *id, const char *engine)
     return row;
 }
 
-void result_setting(json_t *row, const graphi_setting *setting)
+void result_setting(json_t *row, const graphi_decision *setting)
 {
     result_set(row, "policy", json_string(graphi_policy_name(setting->policy)));
     result_set(row, "driver", json_string(graphi_driver_name(setting->driver)));
@@ -196,18 +196,18 @@ void result_setting(json_t *row, const graphi_setting *setting)
         result_set(row, "executors", json_integer(setting->executors));
     if (setting->width > 0)
         result_set(row, "width", json_integer(setting->width));
-    result_set(row, "join", json_boolean(setting->join > 0));
+    result_set(row, "join", json_boolean(setting->joins));
     if (setting->backward_executors > 0)
         result_set(row, "backward_executors", json_integer(setting->backward_executors));
     if (setting->depth > 1)
         result_set(row, "depth", json_integer(setting->depth));
-    if (setting->light == 1)
+    if (setting->light)
         result_set(row, "light", json_true());
 }
 
-void result_note_driver(struct result *result, const graphi_setting *setting, int cores)
+void result_note_driver(struct result *result, const graphi_decision *setting, int cores)
 {
-    const int workers = setting->executors * setting->width + (setting->light == 1);
+    const int workers = setting->executors * setting->width + (setting->light);
     if (setting->driver == GRAPHI_DRIVER_DEDICATED && workers >= cores)
         result_note(result,
                     "the dedicated driver shares a core with an executor, since executors take all %d: combining needs "

@@ -39,10 +39,10 @@ void result_plan(struct result *result, const graphi_plan *plan, const graphi_ru
 /* A new row with every key null or empty but these; fill with result_number and its like (keys as in the schema).
  * Borrowed reference. */
 json_t *result_row(struct result *result, const char *id, const char *engine);
-void result_setting(json_t *row, const graphi_setting *setting);
+void result_setting(json_t *row, const graphi_decision *setting);
 /* A note where executors of a simulated setting take all cores, so that a dedicated driver shares one: of real
  * executions the run tells. */
-void result_note_driver(struct result *result, const graphi_setting *setting, int cores);
+void result_note_driver(struct result *result, const graphi_decision *setting, int cores);
 void result_number(json_t *row, const char *key, double value);
 
 /* gflops and fraction_of_limit of a time: both from the same FLOPs: where arithmetic is the limit, their ratio is the

@@ -45,12 +45,13 @@ static graphi_status make(const graphi_plan *plan, const graphi_plan_change *cha
     memcpy(c->observed, here && plan->observed ? plan->observed : c->curves, (size_t)classes * sizeof *c->observed);
     if (change->curves)
         take_known(plan, change, c);
+    const graphi_setting own = graphi_decision_setting(&plan->setting);
     const struct plan_parts parts = {
         .machine = machine,
         .curves = c->curves,
         .observed = directed ? c->observed : NULL,
         .measured = plan->measured || (change->curves && !change->model && c->known == classes),
-        .setting = change->setting ? change->setting : &plan->setting};
+        .setting = change->setting ? change->setting : &own};
     TRY(plan_make(plan->compiled, &parts, out));
     const bool sound = change->curves && c->sound == classes; /* else some times are the plan's still, or as bad */
     (*out)->others = sound ? 0 : plan->others;

@@ -39,7 +39,7 @@ static graphi_status prepare(graphi_simulator *s, const graphi_plan *plan, const
                                     .driver = GRAPHI_DRIVER_COMBINING, /* decides each time anew */
                                     .executors = machine->cores,
                                     .width = 1,
-                                    .light = -1};
+                                    .light = GRAPHI_OFF};
     size_t tasks = (size_t)plan->compiled->tasks, classes = (size_t)plan->compiled->curves + 1;
     struct cost_curve *curves = mem_zalloc_array(classes, sizeof *curves);
     struct allotment *allotment = allotment_create(tasks, 1);

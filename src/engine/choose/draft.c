@@ -30,7 +30,7 @@ static double factor(const struct cost_curve *curve, enum times times)
  * (simulated_join.c). */
 static double fastest_ns(const struct draft *draft, const struct cost_curve *curve)
 {
-    const bool joined = draft->setting.join > 0 && curve->beside > 0;
+    const bool joined = draft->setting.join == GRAPHI_ON && curve->beside > 0;
     return joined ? fmin(curve_least_ns(curve), curve_ns(curve, 1) / draft->setting.executors) : curve_least_ns(curve);
 }
 
@@ -107,6 +107,6 @@ struct simulated draft_simulated(const struct draft *draft)
     return (struct simulated){.compiled = draft->compiled,
                               .machine = draft->machine,
                               .tasks = &draft->tasks,
-                              .setting = &draft->setting,
+                              .decided = setting_decide(&draft->setting, draft->machine),
                               .truth = draft->curves};
 }

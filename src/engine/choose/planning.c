@@ -47,7 +47,8 @@ static graphi_status finish(struct compiled *compiled, const struct draft *draft
     }
     *plan = (graphi_plan){.compiled = compiled_keep(compiled),
                           .machine = draft->machine,
-                          .setting = draft->setting,
+                          .setting = setting_decision(&draft->setting),
+                          .decided = setting_decide(&draft->setting, draft->machine),
                           .curves = draft->curves,
                           .observed = kept,
                           .level = draft->level,
@@ -126,7 +127,7 @@ void graphi_plan_destroy(graphi_plan *plan)
 graphi_status plan_schedule(const graphi_plan *plan, struct schedule **out)
 {
     struct schedule *schedule;
-    TRY(schedule_create(&plan->tasks, &plan->setting, plan->compiled->machine, &schedule));
+    TRY(schedule_create(&plan->tasks, plan->decided, &schedule));
     graphi_status status = schedule_decide(schedule);
     if (status)
         schedule_destroy(schedule);

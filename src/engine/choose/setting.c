@@ -188,8 +188,8 @@ static void choose_driver(struct draft *draft, graphi_driver asked)
 {
     graphi_setting *s = &draft->setting;
     const bool open = asked == GRAPHI_DRIVER_AUTO && s->driver == GRAPHI_DRIVER_COMBINING;
-    if (open && s->executors > 1 && s->executors < FEW_EXECUTORS && s->join != 1 && s->light != 1 && s->depth <= 1 &&
-        setting_orders_alone(s) && mean_ns(draft) < SHORT_NS)
+    if (open && s->executors > 1 && s->executors < FEW_EXECUTORS && s->join != GRAPHI_ON && s->light != GRAPHI_ON &&
+        s->depth <= 1 && setting_orders_alone(s) && mean_ns(draft) < SHORT_NS)
         s->driver = GRAPHI_DRIVER_STATIC;
 }
 
@@ -236,7 +236,7 @@ static bool keeps_uniform(const struct draft *draft)
 {
     const graphi_setting *s = &draft->setting;
     const int64_t keep = policy_parameter(s, "keep-uniform");
-    bool asked = keep > 0 || (keep == 0 && draft->measured && draft->machine->captured);
+    bool asked = s->uniform != GRAPHI_OFF && (keep > 0 || (keep == 0 && draft->measured && draft->machine->captured));
     return asked && policy_of(s)->own_teams && draft->compiled->tasks <= MOST_SIMULATED_TASKS;
 }
 
@@ -248,7 +248,7 @@ static void weigh_uniform(struct draft *draft, int wanted_depth, struct predicto
     double own_ns = draft->predicted_ns, best_ns = INFINITY;
     if (!keeps_uniform(draft))
         return;
-    s->uniform = true;
+    s->uniform = GRAPHI_ON;
     for (int k = 0; (k = setting_next_split(used, k)) != 0;) {
         s->executors = k;
         s->width = used / k;
@@ -298,7 +298,7 @@ static void stay_with_caller(struct draft *draft)
     const struct compiled *c = draft->compiled;
     const double wake_ns = draft->machine->unpark_ns > 0 ? draft->machine->unpark_ns : UNMEASURED_WAKE_NS;
     const bool asked = s->policy || s->driver || s->executors > 0 || s->width > 0 || s->backward_executors > 0 ||
-                       s->depth > 0 || s->no_inline || s->light || s->join || s->must_pin;
+                       s->depth > 0 || s->inlining == GRAPHI_OFF || s->light || s->join || s->pin == GRAPHI_ON;
     double ns = 0;
     for (int32_t t = 0; t < c->tasks && ns < wake_ns; t++)
         ns += curve_ns(&draft->curves[c->curve_of[t]], 1);
@@ -314,7 +314,8 @@ static graphi_status complete(struct draft *draft, struct predictor *p)
 {
     graphi_setting *s = &draft->setting;
     int cores = draft->machine->cores;
-    bool given = s->executors > 0 || s->width > 0, uniform = s->uniform;
+    const bool given = s->executors > 0 || s->width > 0;
+    const graphi_choice uniform = s->uniform;
     stay_with_caller(draft);
     if (policy_of(s)->loop == LOOP_SEQUENTIAL && !given)
         s->executors = 1;
@@ -339,13 +340,13 @@ static graphi_status complete(struct draft *draft, struct predictor *p)
     fold(draft);
     setting_use_left(s, cores);
     choose_driver(draft, asked.driver);
-    const char *light = asked.light != 1        ? ""
+    const char *light = asked.light != GRAPHI_ON      ? ""
                         : used >= cores         ? " (no core is left for a light one)"
                         : s->driver == GRAPHI_DRIVER_STATIC ? " (a static driver has no light one)"
                         : !setting_has_rings(s) ? " (the policy has no light one)"
                                                 : "";
-    const char *join = asked.join != 1 ? ""
-                       : s->join != 1  ? " (no executors that could join)"
+    const char *join = asked.join != GRAPHI_ON ? ""
+                       : s->join != GRAPHI_ON ? " (no executors that could join)"
                                        : ", idle executors join";
     choose_candidates(draft, p);
     setting_constants(s);
@@ -354,8 +355,8 @@ static graphi_status complete(struct draft *draft, struct predictor *p)
     weigh_uniform(draft, wanted_depth, p);
     text_add(&draft->why, "%s: %d executors x %d threads%s on %d cores, policy %s, %s driver%s%s\n",
              given && s->uniform == uniform ? "setting" : "chosen", s->executors, s->width,
-             s->light == 1 ? " and a light one" : light, cores, graphi_policy_name(s->policy),
-             graphi_driver_name(s->driver), join, s->uniform ? "; uniform: critical path first" : "");
+             s->light == GRAPHI_ON ? " and a light one" : light, cores, graphi_policy_name(s->policy),
+             graphi_driver_name(s->driver), join, s->uniform == GRAPHI_ON ? "; uniform: critical path first" : "");
     return p->status;
 }
 
@@ -374,6 +375,20 @@ static graphi_status check_parameters(const graphi_setting *wanted)
     return GRAPHI_OK;
 }
 
+static graphi_status check_choices(const graphi_setting *wanted)
+{
+    const struct {
+        const char *name;
+        graphi_choice choice;
+    } list[] = {{"inlining", wanted->inlining}, {"light", wanted->light}, {"join", wanted->join}, {"pin", wanted->pin},
+                {"uniform", wanted->uniform}};
+    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+        if ((int)list[i].choice < GRAPHI_OFF || (int)list[i].choice > GRAPHI_ON)
+            return fail(GRAPHI_USAGE, "setting", "found %s %d, expected -1, 0 or 1", list[i].name,
+                        (int)list[i].choice);
+    return GRAPHI_OK;
+}
+
 graphi_status setting_check(const graphi_setting *wanted)
 {
     if ((unsigned)wanted->policy >= GRAPHI_POLICIES || (unsigned)wanted->driver >= GRAPHI_DRIVERS ||
@@ -383,13 +398,8 @@ graphi_status setting_check(const graphi_setting *wanted)
                     "known policy and driver and counts from 0",
                     (int)wanted->policy, (int)wanted->driver, wanted->executors, wanted->backward_executors,
                     wanted->width);
-    if (wanted->light < -1 || wanted->light > 1 || wanted->join < -1 || wanted->join > 1)
-        return fail(GRAPHI_USAGE, "setting", "found light %d and join %d, expected -1, 0 or 1 of each", wanted->light,
-                    wanted->join);
-    TRY(check_parameters(wanted));
-    if (wanted->unpinned && wanted->must_pin)
-        return fail(GRAPHI_USAGE, "setting", "found unpinned and must_pin, expected at most one of them");
-    return GRAPHI_OK;
+    TRY(check_choices(wanted));
+    return check_parameters(wanted);
 }
 
 graphi_status setting_choose(struct draft *draft, const graphi_setting *wanted)

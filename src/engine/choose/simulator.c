@@ -7,7 +7,7 @@
 graphi_status simulator_open(const struct simulated *what, struct plan_simulator *out)
 {
     *out = (struct plan_simulator){0};
-    TRY(schedule_create(what->tasks, what->setting, what->machine, &out->schedule));
+    TRY(schedule_create(what->tasks, what->decided, &out->schedule));
     graphi_status status = traffic_open(what, &out->traffic);
     if (status)
         simulator_close(out);
@@ -40,6 +40,6 @@ struct simulated simulated_plan(const graphi_plan *plan, const graphi_plan *trut
     return (struct simulated){.compiled = plan->compiled,
                               .machine = plan->machine,
                               .tasks = &plan->tasks,
-                              .setting = &plan->setting,
+                              .decided = plan->decided,
                               .truth = truth->curves};
 }

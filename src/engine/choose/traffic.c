@@ -144,12 +144,12 @@ static void fill_usual(struct traffic *t)
 graphi_status traffic_open(const struct simulated *what, struct traffic *out)
 {
     const graphi_machine *m = what->machine;
-    const graphi_setting *setting = what->setting;
+    const graphi_decision *runs = &what->decided.runs;
     struct cost_rates rates = cost_rates(m);
     size_t classes = (size_t)what->compiled->curves + 1;
     *out = (struct traffic){.what = *what, .gbs = rates.all_gbs, .core_gbs = rates.core_gbs, .slowdown = 1,
-                            .in_order = policy_of(setting)->loop == LOOP_SEQUENTIAL};
-    if (setting->unpinned && !m->captured && m->unpinned_slowdown > 1)
+                            .in_order = policy_decided(runs)->loop == LOOP_SEQUENTIAL};
+    if (!runs->pinned && !m->captured && m->unpinned_slowdown > 1)
         out->slowdown = m->unpinned_slowdown;
     out->shared = out->slowdown > 1 || what->truth != what->tasks->curves;
     out->bytes = mem_zalloc_array(classes, sizeof *out->bytes);

@@ -12,7 +12,7 @@ struct simulated {
     const struct compiled *compiled;
     const graphi_machine *machine;
     const struct tasks *tasks;
-    const graphi_setting *setting;
+    struct decided decided;
     const struct cost_curve *truth; /* one a class; tasks.curves, or others */
 };
 

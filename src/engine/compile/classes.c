@@ -138,5 +138,5 @@ void classes_extend(const graphi_plan *plan, const graphi_machine *machine, stru
 
 struct class_keys plan_class_keys(const graphi_plan *plan)
 {
-    return (struct class_keys){plan->compiled->class_key, plan->compiled->curves, plan->setting.unpinned};
+    return (struct class_keys){plan->compiled->class_key, plan->compiled->curves, !plan->setting.pinned};
 }

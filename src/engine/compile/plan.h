@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "graph/graph.h"
 #include "kernels/kernel.h"
+#include "schedule/decided.h"
 #include "schedule/edges.h"
 #include "schedule/schedule.h"
 
@@ -123,7 +124,7 @@ struct compiled {
 
 /* A setting that tuning weighed. */
 struct tried {
-    graphi_setting setting;
+    graphi_decision setting;
     double predicted_ns;
     double *ms; /* owned: `rounds` of them, of its executions in the race */
     int rounds;
@@ -133,7 +134,8 @@ struct tried {
 struct graphi_plan {
     struct compiled *compiled;
     const graphi_machine *machine; /* compiled.machine, or the one that is simulated */
-    graphi_setting setting;       /* nothing left to choose */
+    graphi_decision setting;      /* as it was chosen, for people and for plans made of this one */
+    struct decided decided;       /* what executions read of it */
     struct cost_curve *curves;    /* compiled.curves */
     struct cost_curve *observed;  /* as many: those that a model's took the place of; NULL: none were */
     int64_t *level;               /* one per task */

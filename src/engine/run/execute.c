@@ -292,7 +292,7 @@ static void note_lease(graphi_run *run, const struct lease *lease)
 static graphi_status run_scheduled(graphi_run *run, struct task_record *records)
 {
     struct lease lease = {0};
-    struct lease_options options = schedule_lease_options(&run->plan->setting, run->plan->compiled->machine);
+    struct lease_options options = run->plan->decided.lease;
     options.room = &run->lease_room;
     TRY(lease_take(run->plan->compiled->machine, &options, &lease));
     run->info.pinned = lease.pinned;

@@ -146,9 +146,9 @@ static void resolve(graphi_run *run)
         run->symbol[i] = c->graph->symbols.data[i].bound;
 }
 
-bool run_is_serial(const graphi_setting *setting)
+bool run_is_serial(const graphi_decision *setting)
 {
-    return policy_of(setting)->loop == LOOP_SEQUENTIAL && setting->executors * setting->width == 1 &&
+    return policy_decided(setting)->loop == LOOP_SEQUENTIAL && setting->executors * setting->width == 1 &&
            setting->driver != GRAPHI_DRIVER_DEDICATED && !setting->must_pin;
 }
 
@@ -189,8 +189,8 @@ static void borrow_memory(graphi_run *run)
 /* Until a lease tells more. */
 static void tell_setting(graphi_run *run)
 {
-    const graphi_setting *setting = &run->plan->setting;
-    bool told = !run_is_serial(setting) || setting->unpinned || !run->plan->compiled->machine->captured;
+    const graphi_decision *setting = &run->plan->setting;
+    bool told = !run_is_serial(setting) || !setting->pinned || !run->plan->compiled->machine->captured;
     run->info.executors = setting->executors;
     run->info.width = setting->width;
     run->info.pinned = false;
@@ -200,7 +200,7 @@ static void tell_setting(graphi_run *run)
 
 static graphi_status create(graphi_run *run)
 {
-    const graphi_setting *setting = &run->plan->setting;
+    const graphi_decision *setting = &run->plan->setting;
     if (run->host)
         borrow_memory(run);
     else

@@ -54,8 +54,8 @@ struct graphi_run {
 };
 
 /* One worker in array order needs no scheduler, and takes no lease: that costs several microseconds, which executions
- * of microseconds would pay for. With `must_pin` it takes one. */
-bool run_is_serial(const graphi_setting *setting);
+ * of microseconds would pay for. Where it must pin it takes one. */
+bool run_is_serial(const graphi_decision *setting);
 
 /* The run executes another plan over the same compiled graph from now on; `schedule` (may be NULL) stays the caller's.
  */

@@ -135,7 +135,7 @@ static void explain_task(const struct played *p, int32_t t, struct text *text)
     const struct compiled *c = p->plan->compiled;
     const struct bound *bound = &c->task[t];
     const struct task_record *record = &p->records[t];
-    const struct policy *policy = policy_of(&p->plan->setting);
+    const struct policy *policy = policy_decided(&p->plan->setting);
     const graphi_machine *machine = p->plan->machine;
     char name[160], type[96];
     node_text(c->graph, bound->node, name, sizeof name);
@@ -147,7 +147,7 @@ static void explain_task(const struct played *p, int32_t t, struct text *text)
     text_add(text, "  %.1f us x%d%s at %.1f us, level %.1f us",
              (double)(record->end_ns - record->start_ns) / 1e3, record->width,
              record->spread ? " spread" : "", (double)record->start_ns / 1e3, (double)p->plan->level[t] / 1e3);
-    if (policy_of(&p->plan->setting)->siblings && record->leader >= machine->cores)
+    if (policy_decided(&p->plan->setting)->siblings && record->leader >= machine->cores)
         text_add(text, " on a sibling of core %d", machine->core[record->leader].sibling_of);
     if (record->inlined)
         text_add(text, ", inline");
@@ -244,10 +244,11 @@ graphi_status graphi_plan_explain(const graphi_plan *plan, bool operations, char
     struct text text = {0};
     graphi_plan *observed = NULL;
     graphi_status status = GRAPHI_OK;
+    const graphi_setting own = graphi_decision_setting(&plan->setting);
     const struct plan_parts parts = {.machine = plan->machine,
                                      .curves = plan->observed,
                                      .measured = plan->measured,
-                                     .setting = &plan->setting};
+                                     .setting = &own};
     if (plan->observed)
         status = plan_make(plan->compiled, &parts, &observed);
     if (!status)
@@ -276,7 +277,7 @@ graphi_status graphi_run_explain(const graphi_run *run, char **out)
     GIVEN(out);
     struct text text = {0};
     graphi_status status = GRAPHI_OK;
-    const struct policy *policy = policy_of(&run->plan->setting);
+    const struct policy *policy = policy_decided(&run->plan->setting);
     text_add(&text, "%llu executions under policy %s, last %.3f ms\n", (unsigned long long)run->info.executions,
              graphi_policy_name(run->plan->setting.policy), run->info.last_ms);
     if (run->schedule && policy->learned)

@@ -73,7 +73,8 @@ void graphi_plan_get_info(const graphi_plan *plan, graphi_plan_info *info)
         .precision = c->options.precision,
     };
     uint64_t hash = hash_u64(hash_u64(hash_u64(HASH_START, c->graph_hash), info->machine_hash), c->hash);
-    info->hash = hash_allotment(hash_curves(setting_hash(hash, &plan->setting), plan), plan);
+    const graphi_setting setting = graphi_decision_setting(&plan->setting);
+    info->hash = hash_allotment(hash_curves(setting_hash(hash, &setting), plan), plan);
 }
 
 /* 0 where one of them did not run. */

@@ -23,17 +23,18 @@
 
 static const char schema[] = "graphi-plan/8";
 
-/* Integers of a setting: name, field, range. X(name, low, high) */
+/* Integers of a setting: key, range, the request's value, what a value of the file makes of the request.
+ * X(key, low, high, wrote, read) */
 #define SETTING_FIELDS(X)                                                                                              \
-    X(executors, 1, 65536)                                                                                             \
-    X(width, 1, 65536)                                                                                                 \
-    X(backward_executors, 0, 65536)                                                                                    \
-    X(depth, 0, RING_DEPTH)                                                                                            \
-    X(no_inline, 0, 1)                                                                                                 \
-    X(light, -1, 1)                                                                                                    \
-    X(uniform, 0, 1)                                                                                                   \
-    X(join, -1, 1)                                                                                                     \
-    X(unpinned, 0, 1)
+    X(executors, 1, 65536, s.executors, setting->executors = (int)value)                                               \
+    X(width, 1, 65536, s.width, setting->width = (int)value)                                                           \
+    X(backward_executors, 0, 65536, s.backward_executors, setting->backward_executors = (int)value)                    \
+    X(depth, 0, RING_DEPTH, s.depth, setting->depth = (int)value)                                                      \
+    X(no_inline, 0, 1, s.inlining == GRAPHI_OFF, setting->inlining = value ? GRAPHI_OFF : GRAPHI_DEFAULT)              \
+    X(light, -1, 1, s.light, setting->light = (graphi_choice)value)                                                    \
+    X(uniform, 0, 1, s.uniform == GRAPHI_ON, setting->uniform = value ? GRAPHI_ON : GRAPHI_DEFAULT)                    \
+    X(join, -1, 1, s.join, setting->join = (graphi_choice)value)                                                       \
+    X(unpinned, 0, 1, s.pin == GRAPHI_OFF, setting->pin = value ? GRAPHI_OFF : GRAPHI_DEFAULT)
 
 /* --- writing --- */
 
@@ -52,15 +53,17 @@ static const char *parameter_key(const char *name, char *key)
     return key;
 }
 
-static void add_setting(struct text *text, const graphi_setting *s)
+/* As the request that it is read as. */
+static void add_setting(struct text *text, const graphi_decision *decision)
 {
+    const graphi_setting s = graphi_decision_setting(decision);
     graphi_policy_parameter_info p;
     char key[PARAMETER_KEY];
-    text_add(text, "\"setting\": {\"policy\": \"%s\", \"driver\": %d", graphi_policy_name(s->policy), (int)s->driver);
+    text_add(text, "\"setting\": {\"policy\": \"%s\", \"driver\": %d", graphi_policy_name(s.policy), (int)s.driver);
     for (int i = 0; graphi_policy_parameter_at(GRAPHI_POLICIES, i, &p); i++)
         text_add(text, ", \"%s\": %" PRId64, parameter_key(p.name, key),
-                 policy_heeds(s, p.name) ? policy_parameter(s, p.name) : p.usual);
-#define X(name, low, high) text_add(text, ", \"" #name "\": %d", (int)s->name);
+                 policy_heeds(&s, p.name) ? policy_parameter(&s, p.name) : p.usual);
+#define X(key, low, high, wrote, read) text_add(text, ", \"" #key "\": %d", (int)(wrote));
     SETTING_FIELDS(X)
 #undef X
     text_add(text, "}");
@@ -167,9 +170,9 @@ static graphi_status read_setting(const struct json_file *r, const json_t *owner
     TRY(json_file_integer(r, object, "driver", GRAPHI_DRIVER_AUTO, GRAPHI_DRIVERS - 1, &value));
     setting->driver = (graphi_driver)value;
     TRY(read_parameters(r, object, setting));
-#define X(name, low, high)                                                                                             \
-    TRY(json_file_integer(r, object, #name, low, high, &value));                                                       \
-    setting->name = value;
+#define X(key, low, high, wrote, read)                                                                                 \
+    TRY(json_file_integer(r, object, #key, low, high, &value));                                                        \
+    read;
     SETTING_FIELDS(X)
 #undef X
     return GRAPHI_OK;
@@ -232,7 +235,9 @@ static graphi_status read_tried(const struct json_file *r, graphi_plan *plan)
         struct tried tried = {.ms = ms, .chosen = json_is_true(json_object_get(object, "chosen"))};
         if (!json_is_boolean(json_object_get(object, "chosen")))
             return json_file_wrong(&at, "chosen", json_object_get(object, "chosen"), "true or false");
-        TRY(read_setting(&at, object, &tried.setting));
+        graphi_setting setting = {0};
+        TRY(read_setting(&at, object, &setting));
+        tried.setting = setting_decision(&setting);
         if (!json_file_number(predicted, 0, &tried.predicted_ns))
             return json_file_wrong(&at, "predicted_ns", predicted, "a number that is not negative");
         TRY(read_times(&at, json_object_get(object, "ms"), ms, &tried.rounds));
@@ -289,8 +294,8 @@ static graphi_status apply(const struct json_file *r, const graphi_plan *fresh, 
     graphi_plan *plan = NULL;
     TRY(check_fit(r, c));
     TRY(read_setting(r, r->root, &setting));
-    setting.must_pin = fresh->setting.must_pin; /* of this process, not of the plan */
-    setting.unpinned = setting.unpinned && !setting.must_pin;
+    if (fresh->setting.must_pin) /* of this process, not of the plan */
+        setting.pin = GRAPHI_ON;
     TRY(json_file_text(r, r->root, "why", &why));
     const json_t *step_ns = json_object_get(r->root, "measured_ns"), *measured = json_object_get(r->root, "measured");
     if (!json_file_number(step_ns, 0, &measured_ns))

@@ -60,7 +60,7 @@ static void describe(const graphi_plan *plan, int32_t task, const struct graphi_
 
 static int lanes_of(const graphi_plan *plan, const struct timeline_event *event)
 {
-    int lanes = plan->setting.executors * plan->setting.width + (plan->setting.light == 1);
+    int lanes = plan->setting.executors * plan->setting.width + plan->setting.light;
     for (int32_t t = 0; t < plan->compiled->tasks; t++)
         for (int m = 0; m < event[t].width; m++)
             if (timeline_member(&event[t], m) >= lanes)
@@ -167,17 +167,17 @@ graphi_status trace_timeline(const graphi_plan *plan, const struct task_record *
     add_joined(owned->event, c->tasks, &joined);
     mem_free(begin);
     mem_free(list);
-    const graphi_setting *setting = &plan->setting;
-    const bool in_order = policy_of(setting)->loop == LOOP_SEQUENTIAL; /* one team of all */
-    const bool fixed = !policy_of(setting)->free_width && !policy_of(setting)->sizes &&
+    const graphi_decision *setting = &plan->setting;
+    const bool in_order = policy_decided(setting)->loop == LOOP_SEQUENTIAL; /* one team of all */
+    const bool fixed = !policy_decided(setting)->free_width && !policy_decided(setting)->sizes &&
                        !setting->backward_executors;
     *timeline = (struct timeline){.title = kept,
                                   .simulated = !run,
                                   .lanes = lanes_of(plan, owned->event),
                                   .executors = !fixed ? 0 : in_order ? 1 : setting->executors,
                                   .team = !fixed ? 0 : in_order ? setting->executors * setting->width : setting->width,
-                                  .light = setting->light == 1 ? setting->executors * setting->width : 0,
-                                  .siblings = policy_of(setting)->siblings ? plan->machine : NULL,
+                                  .light = setting->light ? setting->executors * setting->width : 0,
+                                  .siblings = policy_decided(setting)->siblings ? plan->machine : NULL,
                                   .count = c->tasks + joined.count,
                                   .executions = run ? (int64_t)run->traced : 0,
                                   .events = owned->event,

@@ -30,6 +30,12 @@ static graphi_status plan_of(const struct candidates *c, const graphi_setting *s
     return plan_make(c->base->compiled, &parts, out);
 }
 
+static uint64_t identity(const graphi_plan *plan)
+{
+    const graphi_setting setting = graphi_decision_setting(&plan->setting);
+    return setting_hash(HASH_START, &setting);
+}
+
 /* A candidate's plan is resolved at once, so that equal settings are seen as such. Failures to fit are skipped. */
 static graphi_status add_now(struct candidates *c, graphi_setting setting)
 {
@@ -40,8 +46,9 @@ static graphi_status add_now(struct candidates *c, graphi_setting setting)
         return GRAPHI_OK;
     TRY(status);
     bool known = false;
+    const uint64_t hash = identity(plan);
     for (size_t i = 0; i < c->list.count; i++)
-        known |= setting_hash(HASH_START, &c->list.data[i].plan->setting) == setting_hash(HASH_START, &plan->setting);
+        known |= identity(c->list.data[i].plan) == hash;
     if (!known && array_push(&c->list, ((struct candidate){.plan = plan})))
         return GRAPHI_OK;
     graphi_plan_destroy(plan);
@@ -89,7 +96,7 @@ static graphi_status add_depths(struct candidates *c)
 
 static graphi_status add_first(struct candidates *c)
 {
-    TRY(add_now(c, c->base->setting));
+    TRY(add_now(c, graphi_decision_setting(&c->base->setting)));
     TRY(add_now(
         c, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = c->base->machine->cores}));
     return add_now(c, (graphi_setting){.policy = GRAPHI_POLICY_SEQUENTIAL, .executors = 1, .width = 1});
@@ -113,8 +120,10 @@ graphi_status candidates_add(struct candidates *c, bool policies)
     TRY(add_first(c));
     TRY(add_splits(c, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_COMBINING));
     /* without joining where nobody may: a setting that is known */
-    TRY(add(c, (graphi_setting){
-                   .driver = GRAPHI_DRIVER_COMBINING, .executors = c->base->machine->cores, .width = 1, .join = 1}));
+    TRY(add(c, (graphi_setting){.driver = GRAPHI_DRIVER_COMBINING,
+                                .executors = c->base->machine->cores,
+                                .width = 1,
+                                .join = GRAPHI_ON}));
     if (c->base->machine->cores < FEW_EXECUTORS)
         TRY(add_split(c, GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_DRIVER_STATIC, c->base->machine->cores, 1));
     if (policies)
@@ -139,9 +148,9 @@ graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *s
     }
     if (!candidates_confirm(setting))
         return GRAPHI_OK;
-    const bool may_join = policy_of(setting)->searches && setting->join >= 0;
-    graphi_setting uniform = plan->setting;
-    uniform.uniform = true;
+    const bool may_join = policy_of(setting)->searches && setting->join != GRAPHI_OFF;
+    graphi_setting uniform = graphi_decision_setting(&plan->setting);
+    uniform.uniform = GRAPHI_ON;
     if (policy_heeds(&uniform, "keep-uniform"))
         policy_set(&uniform, "keep-uniform", policy_parameter(&uniform, "keep-uniform") != 0);
     uniform.depth = 0;
@@ -156,7 +165,7 @@ graphi_status candidates_add_asked(struct candidates *c, const graphi_setting *s
     }
     uniform.executors = used;
     uniform.width = 1;
-    uniform.join = 1;
+    uniform.join = GRAPHI_ON;
     return may_join ? add_now(c, uniform) : GRAPHI_OK;
 }
 
@@ -175,16 +184,16 @@ void candidates_free(struct candidates *c)
 
 /* --- the field --- */
 
-static bool makes_teams(const graphi_setting *s)
+static bool makes_teams(const graphi_decision *s)
 {
-    return policy_of(s)->free_width || policy_of(s)->sizes;
+    return policy_decided(s)->free_width || policy_decided(s)->sizes;
 }
 
 /* Most operations side by side: what waits for each other. Policies that make teams of their own may run one on each
  * worker. */
 static int side_by_side(const struct candidate *c)
 {
-    const graphi_setting *s = &c->plan->setting;
+    const graphi_decision *s = &c->plan->setting;
     return makes_teams(s) ? s->executors * s->width : s->executors;
 }
 
@@ -192,7 +201,7 @@ bool candidates_simpler(const struct candidates *c, int a, int b)
 {
     int x = side_by_side(&c->list.data[a]), y = side_by_side(&c->list.data[b]);
     bool p = makes_teams(&c->list.data[a].plan->setting), q = makes_teams(&c->list.data[b].plan->setting);
-    bool j = c->list.data[a].plan->setting.join > 0, k = c->list.data[b].plan->setting.join > 0;
+    bool j = c->list.data[a].plan->setting.joins, k = c->list.data[b].plan->setting.joins;
     return x != y ? x < y : p != q ? q : j != k ? k : a < b;
 }
 
@@ -214,7 +223,7 @@ static enum standing standing(const struct candidates *c, int i)
     for (int k = 0; k < (int)c->list.count; k++) {
         const struct candidate *y = &c->list.data[k];
         if (k == i || !candidates_simpler(c, k, i) || side_by_side(x) != side_by_side(y) ||
-            (x->plan->setting.join > 0) != (y->plan->setting.join > 0) ||
+            x->plan->setting.joins != y->plan->setting.joins ||
             x->plan->setting.executors * x->plan->setting.width !=
                 y->plan->setting.executors * y->plan->setting.width ||
             y->plan->predicted_ns > ALIKE * x->plan->predicted_ns)
@@ -231,7 +240,7 @@ int candidates_field(const struct candidates *c, int *field, int most)
     double best = INFINITY;
     int count = 0;
     for (size_t i = 0; i < c->list.count; i++)
-        if (c->list.data[i].plan->setting.join <= 0)
+        if (!c->list.data[i].plan->setting.joins)
             best = fmin(best, c->list.data[i].plan->predicted_ns);
     field[count++] = 0;
     for (enum standing pass = APART; pass < SAME; pass++) /* dominated: the simulator does not know everything */

@@ -50,8 +50,8 @@ static graphi_status open_plan(const graphi_plan *base, graphi_policy policy, in
                               .driver = GRAPHI_DRIVER_COMBINING,
                               .executors = executors,
                               .width = width,
-                              .no_inline = true,
-                              .light = -1,
+                              .inlining = GRAPHI_OFF,
+                              .light = GRAPHI_OFF,
                               .parameters = {{"keep-uniform", -1}}};
     setting_place(&setting, &base->setting);
     const struct plan_parts parts = {.machine = base->machine,
@@ -60,7 +60,7 @@ static graphi_status open_plan(const graphi_plan *base, graphi_policy policy, in
                                      .setting = &setting,
                                      .allotment = allotment};
     TRY(plan_make(base->compiled, &parts, &w->plan));
-    return schedule_create(&w->plan->tasks, &w->plan->setting, base->machine, &w->schedule);
+    return schedule_create(&w->plan->tasks, w->plan->decided, &w->schedule);
 }
 
 static graphi_status open_rows(const graphi_plan *base, int executors, struct width *w)

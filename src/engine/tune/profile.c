@@ -283,6 +283,7 @@ graphi_status graphi_plan_profile(const graphi_plan *plan, graphi_state *state, 
         return fail(GRAPHI_UNSUPPORTED, plan->machine->name,
                     "found a described machine, expected a plan for the machine at hand");
     const graphi_machine *machine = options->machine ? options->machine : plan->machine;
+    const graphi_setting own = graphi_decision_setting(&plan->setting);
     graphi_status status = trial_open(plan, state, state, &trial);
     if (!status)
         status = measured_curves(trial.run, options, &curves);
@@ -292,7 +293,7 @@ graphi_status graphi_plan_profile(const graphi_plan *plan, graphi_state *state, 
                                                       &(struct plan_parts){.machine = machine,
                                                                            .curves = curves,
                                                                            .measured = true,
-                                                                           .setting = &plan->setting},
+                                                                           .setting = &own},
                                                       out)
                                           : plan_elsewhere(plan, machine, curves, out);
     mem_free(curves);

@@ -84,7 +84,7 @@ static double left_ns(void *context)
 static void rested(void *context, const struct race *race)
 {
     struct tuner *t = context;
-    const graphi_setting *best = &t->candidates.list.data[t->field[race->winner]].plan->setting;
+    const graphi_decision *best = &t->candidates.list.data[t->field[race->winner]].plan->setting;
     trial_restore(&t->trial);
     tell(t, "tuning: round %d, %d settings left, best %d x %d %s at %.3f ms", race->rounds, race_left(race),
          best->executors, best->width, graphi_policy_name(best->policy), race_median(race, race->winner) / 1e6);
@@ -172,7 +172,7 @@ static void report_race(const struct race *race, struct text *why)
 
 static void report_candidate(const struct candidate *c, bool chosen, struct text *why)
 {
-    const graphi_setting *s = &c->plan->setting;
+    const graphi_decision *s = &c->plan->setting;
     text_add(why, "  %3d x %-3d %-13s %-9s %10.3f", s->executors, s->width, graphi_policy_name(s->policy),
              graphi_driver_name(s->driver), c->plan->predicted_ns / 1e6);
     if (c->runs)
@@ -181,7 +181,7 @@ static void report_candidate(const struct candidate *c, bool chosen, struct text
         text_add(why, "          -");
     if (c->runs && !chosen)
         text_add(why, " %.3f +- %.3f of the chosen one", c->ratio, c->doubt);
-    text_add(why, "%s%s", s->uniform ? ", teams of one width" : "", s->join > 0 ? ", joining" : "");
+    text_add(why, "%s%s", s->uniform ? ", teams of one width" : "", s->joins ? ", joining" : "");
     text_add(why, s->depth > 1 ? ", %d ahead\n" : "\n", s->depth);
 }
 
