@@ -4,6 +4,7 @@
 #include "cli/checkpoint.h"
 #include "cli/commands.h"
 #include "tool/plan.h"
+#include "tool/plan_notes.h"
 #include "tool/report.h"
 
 #include "graphi/generate.h"
