@@ -223,7 +223,7 @@ def test_network_of_data(cli):
                                  ("pathnet", ["--batch", 8, "--image", 16], ["--data", "four", "--classes", 5])):
         words = [network, *shape, *data]
         cli.run("profile", *words, "--task", "real", "--tune", 1)
-        trained = cli.result("train", *words, "--steps", 1, *checkpoint)
+        trained = cli.result("train", *words, "--steps", 1, *checkpoint, "--overwrite")
         found = [note for note in trained["notes"] if note.startswith("the stored plan was used: ") or "is therefore tuned again: " in note]
         assert found, (words, trained["notes"])  # the latter where others used the cores in profile, and not in train
         found = trained["model"]["graph_hash"]
