@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cli import PATIENCE, USUAL, idx, main, safetensors_is_whole, schema, start, training, write_images  # noqa: E402
 
-COMMANDS = "info demo train eval profile run inspect simulate bench show conformance help".split()
+COMMANDS = "info demo train eval generate profile run inspect simulate bench show conformance help".split()
 
 
 def test_help(cli):
@@ -271,6 +271,7 @@ def test_streams(cli):
                               env=cli.environment, preexec_fn=lambda: [os.close(fd) for fd in closed])
         assert done.returncode == status, f"streams {closed} closed: found status {done.returncode}, expected {status}"
         assert checkpoint.read_bytes() == expected.read_bytes()
+    checkpoint.unlink()
     process = subprocess.Popen([cli.program, *map(str, words), "--checkpoint", checkpoint], cwd=cli.folder, env=cli.environment,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()

@@ -569,9 +569,8 @@ def test_others(cli):
         assert "warning" not in cli.run(*words, "--quiet").stderr
         done = cli.run("info", "--out", cli.folder / "loaded.json")
         assert re.search(r"graphi: warning: others used \d+ % of the cores while the machine was measured", done.stderr), done.stderr
-        for command in (["info"], ["run", "pathnet", "--image", 16, "--batch", 8, "--tune", 0]):
-            found = " ".join(cli.result(*command, "--quiet")["notes"])  # a roof that is half the machine's
-            assert re.search(r"others used \d+ % of the cores while the machine was measured: its rates may be higher", found), found
+        found = " ".join(cli.result("info", "--quiet")["notes"])  # a roof that is half the machine's
+        assert re.search(r"others used \d+ % of the cores while the machine was measured: its rates may be higher", found), found
     finally:
         for process in spin:
             process.kill()
@@ -625,14 +624,6 @@ def test_disturbed_plans(cli):
     told = " ".join(cli.result(*train)["notes"])
     assert file.read_text() == asked, "a setting that was asked for was searched away"
     assert tuned_so in told and "tunes it again" not in told, told
-    spin = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
-    try:
-        if not quiet():
-            assert not notes(1, *train), "a plan was tuned again while others used the cores"
-    finally:
-        for process in spin:
-            process.kill()
-            process.wait()
 
 
 def test_virtual_time_is_told_once(cli):

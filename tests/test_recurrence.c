@@ -579,7 +579,7 @@ static void what_is_wrong_is_refused(void **state)
     assert_non_null(strstr(graphi_message(), "found length 6 in row 0, expected 0 to 5"));
     check_ok(graphi_run_set(s.run, "lengths", GRAPHI_I32, (int32_t[]){1, 1}, sizeof few)); /* rows of x are 3 */
     assert_int_equal(graphi_run_execute(s.run), GRAPHI_INVALID);
-    assert_non_null(strstr(graphi_message(), "found lengths of 2 steps"));
+    assert_non_null(strstr(graphi_message(), "found lengths of 2 steps in all"));
     close_session(&s);
     graphi_graph *g;
     check_ok(graphi_graph_create(&g));

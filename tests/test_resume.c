@@ -217,7 +217,7 @@ static void what_nobody_asks_for_is_left(void **state)
         const char *name, *message;
         graphi_status status;
     } cases[] = {{"w", NULL, GRAPHI_OK},
-                 {"mask", "found parameter 'mask' of type BOOL, expected float32[1]", GRAPHI_UNSUPPORTED},
+                 {"mask", "found parameter 'mask' as bool[3], expected float32[1]", GRAPHI_INVALID},
                  {"new", "found parameter 'new' of type F4, expected float32[1]", GRAPHI_UNSUPPORTED}};
     const uint64_t length = sizeof header - 1;
     const float two = 2;
@@ -231,7 +231,8 @@ static void what_nobody_asks_for_is_left(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         graphi_state *s = state_of(cases[i].name, GRAPHI_F32, 1, (int64_t[]){1}, 1);
         float found;
-        assert_int_equal(graphi_state_load(s, path, NULL, NULL), cases[i].status);
+        if (graphi_state_load(s, path, NULL, NULL) != cases[i].status)
+            fail_msg("another status, with %s", graphi_message());
         if (cases[i].message)
             assert_non_null(strstr(graphi_message(), cases[i].message));
         check_ok(graphi_state_get(s, cases[i].name, &found, sizeof found));

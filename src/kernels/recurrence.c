@@ -169,28 +169,11 @@ static void run_rows(const struct forward *f, const struct kernel_call *call, in
     }
 }
 
-static graphi_status check_rows(const struct forward *f, const struct kernel_call *call)
-{
-    const int32_t *offsets = input(call, f->offsets);
-    const int64_t rows = call->in[0].rows, batch = call->in[3].rows;
-    if (offsets && (offsets[f->spec.steps] != rows || steps_rows(&(struct sequence_steps){offsets, 1, 0}, 0) > batch))
-        return fail(GRAPHI_INVALID, "recurrence",
-                    "found lengths of %d steps of %d sequences, expected %lld rows of at "
-                    "most %lld sequences",
-                    (int)offsets[f->spec.steps], (int)offsets[1], (long long)rows, (long long)batch);
-    if (!offsets && batch && (rows % batch || rows / batch > f->spec.steps))
-        return fail(GRAPHI_INVALID, "recurrence",
-                    "found %lld rows of a batch of %lld, expected whole steps, at most "
-                    "%lld",
-                    (long long)rows, (long long)batch, (long long)f->spec.steps);
-    return GRAPHI_OK;
-}
-
 static graphi_status forward_run(const struct kernel_call *call, int phase, int share)
 {
     const struct forward *f = call->params;
-    if (!call->loop && !phase)
-        TRY(check_rows(f, call));
+    if (!call->loop)
+        TRY(steps_check("recurrence", input(call, f->offsets), f->spec.steps, call->in[0].rows, call->in[3].rows));
     const struct sequence_steps all = all_steps(f, call);
     const struct step step = step_at(f, &all, call->loop);
     if (!call->loop && !phase)

@@ -207,6 +207,9 @@ static void begin_states(const struct backward *b, const struct kernel_call *cal
 static graphi_status backward_run(const struct kernel_call *call, int phase, int share)
 {
     const struct backward *b = call->params;
+    if (!call->loop)
+        TRY(steps_check("recurrence_gradient", input(call, b->offsets), b->spec.steps, call->in[GATES].rows,
+                        call->in[FIRST_H].rows));
     const struct sequence_steps all = all_steps(b, call);
     const struct step step = step_at(b, &all, call->loop);
     if (phase) {

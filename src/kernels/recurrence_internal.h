@@ -18,6 +18,10 @@ static inline void *output(const struct kernel_call *call, int i)
 /* Rows whose sums a share has at a time: 16 or 24 KB of them, beside a panel in L2. */
 enum { RECURRENCE_ROWS = 64, RECURRENCE_COLUMNS = 96 };
 
+/* INVALID unless these are offsets of whole steps of rows: none more than the batch, or than the step before, all of
+ * them as many as there are. NULL: every step has the batch. */
+graphi_status steps_check(const char *where, const int32_t *offsets, int64_t bound, int64_t rows, int64_t batch);
+
 /* A part of U whose products belong to one phase: `gates` gates from gate `first` on, read as k x (gates * units) in
  * panels of `blocks` blocks of RECURRENCE_LANES units. Backward: (gates * units) x units, of one column a unit. */
 struct recurrence_part {

@@ -40,6 +40,27 @@ static graphi_status offsets_run(const struct kernel_call *call, int phase, int 
     return GRAPHI_OK;
 }
 
+graphi_status steps_check(const char *where, const int32_t *offsets, int64_t bound, int64_t rows, int64_t batch)
+{
+    if (!offsets && batch ? rows % batch || rows / batch > bound : !offsets && rows)
+        return fail(GRAPHI_INVALID, where, "found %lld rows of a batch of %lld, expected whole steps, at most %lld",
+                    (long long)rows, (long long)batch, (long long)bound);
+    int64_t most_rows = batch;
+    for (int64_t t = 0; offsets && t < bound; t++) {
+        const int64_t of_step = (int64_t)offsets[t + 1] - offsets[t];
+        if (offsets[0] || of_step < 0 || of_step > most_rows)
+            return fail(GRAPHI_INVALID, where,
+                        "found offsets %d to %d of step %lld, expected those of sequence_offsets "
+                        "for a batch of %lld",
+                        offsets[t], offsets[t + 1], (long long)t, (long long)batch);
+        most_rows = of_step;
+    }
+    if (offsets && offsets[bound] != rows)
+        return fail(GRAPHI_INVALID, where, "found lengths of %d steps in all, expected as many as there are rows, %lld",
+                    offsets[bound], (long long)rows);
+    return GRAPHI_OK;
+}
+
 graphi_status sequence_offsets_bind(int64_t batch, int64_t steps, struct kernel *kernel)
 {
     if (batch * steps > INT32_MAX)
@@ -69,6 +90,8 @@ static void copy_step(const struct sequences *s, const struct kernel_call *call,
 static graphi_status previous_run(const struct kernel_call *call, int phase, int share)
 {
     const struct sequences *s = call->params;
+    TRY(steps_check("sequence_previous", s->offsets ? call->in[2].data : NULL, s->steps, call->in[0].rows,
+                    call->in[1].rows));
     const struct sequence_steps all =
         steps_of(s->offsets ? call->in[2].data : NULL, s->steps, call->in[0].rows, call->in[1].rows);
     int64_t t, end;

@@ -33,8 +33,7 @@ static graphi_status check_numbers(const struct shape_call *call, const struct r
     const int64_t *functions;
     const int given = attr_ints(call->node, "functions", &functions);
     const double clip = attr_float(call->node, "clip");
-    if (units < 1)
-        return fail(GRAPHI_INVALID, call->where, "found units %lld, expected at least 1", (long long)units);
+    TRY(recurrence_check_units(call));
     if (!(clip >= 0) || isinf(clip))
         return fail(GRAPHI_INVALID, call->where, "found clip %g, expected a positive number, or 0 for none", clip);
     for (int i = 0; i < given; i++)
@@ -51,8 +50,8 @@ static graphi_status recurrence_shape(const struct shape_call *call)
 {
     const struct recurrence_node n = recurrence_node(call->node);
     const struct recurrence_spec spec = recurrence_spec_of(call->node);
+    TRY(check_numbers(call, &n, spec.units));
     const int64_t units = spec.units, all = recurrence_gates(n.cell) * units;
-    TRY(check_numbers(call, &n, units));
     const struct value_type *x = call->in[RECURRENT_X], *h0 = call->in[RECURRENT_H0];
     TRY(expect(call, RECURRENT_X, x->dtype == GRAPHI_F32 && x->rank == 2 && x->dims[1] == all,
                "float32[rows, gates units]"));
@@ -92,6 +91,7 @@ static graphi_status recurrence_shape(const struct shape_call *call)
 
 static graphi_status pack_shape(const struct shape_call *call)
 {
+    TRY(recurrence_check_units(call));
     const struct recurrence_spec spec = recurrence_spec_of(call->node);
     const int64_t all = recurrence_gates(spec.cell) * spec.units;
     const bool trans = attr_int(call->node, "trans") != 0;
@@ -116,6 +116,9 @@ static graphi_status previous_shape(const struct shape_call *call)
 {
     const struct value_type *y = call->in[0], *first = call->in[1];
     const int64_t steps = attr_int(call->node, "steps");
+    if (steps < 0 || steps >= INT32_MAX || (call->node->inputs > 2 && !steps))
+        return fail(GRAPHI_INVALID, call->where, "found steps %lld, expected the most of a sequence, below %d",
+                    (long long)steps, INT32_MAX);
     TRY(expect(call, 0, y->dtype == GRAPHI_F32 && y->rank == 2, "float32[rows, columns]"));
     TRY(expect(call, 1, first->dtype == GRAPHI_F32 && first->rank == 2 && first->dims[1] == y->dims[1],
                "float32[batch, columns]"));

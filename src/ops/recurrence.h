@@ -21,6 +21,8 @@ enum { RECURRENT_Y, RECURRENT_LAST_H };
 struct recurrence_node recurrence_node(const struct node *node);
 enum recurrence_cell recurrence_cell_of(const struct node *node); /* of gradients too, and of packing */
 
+graphi_status recurrence_check_units(const struct shape_call *call);
+
 /* From attributes alone. */
 struct recurrence_spec recurrence_spec_of(const struct node *node);
 

@@ -12,17 +12,74 @@ static bool has_kept(const struct recurrence_node *n)
     return n->cell == RECURRENCE_LSTM || (n->cell == RECURRENCE_GRU && n->reset_after);
 }
 
+static struct value_type rows_like(const struct value_type *rows, int64_t columns)
+{
+    return (struct value_type){
+        .dtype = GRAPHI_F32, .rank = 2, .dims = {rows->dims[0], columns}, .symbol = rows->symbol};
+}
+
+/* Input i, if there is one, is of such a type; the next one follows. */
+static graphi_status expect_next(const struct shape_call *call, bool there, struct value_type type, int *i)
+{
+    if (!there)
+        return GRAPHI_OK;
+    if (*i >= call->node->inputs)
+        return fail(GRAPHI_INVALID, call->where, "found %d inputs, expected more of these attributes",
+                    call->node->inputs);
+    return expect_type(call, (*i)++, &type);
+}
+
+static graphi_status check_inputs(const struct shape_call *call, const struct recurrence_node *n, int64_t units)
+{
+    const struct node *node = call->node;
+    const int64_t all = recurrence_gates(n->cell) * units, steps = attr_int(node, "steps");
+    const struct recurrence_pack_spec pack = {n->cell, units, n->reset_after, false, true};
+    const bool trans = attr_int(node, "trans") != 0, lstm = n->cell == RECURRENCE_LSTM;
+    const struct value_type fixed = {.dtype = GRAPHI_F32, .symbol = -1};
+    struct value_type u = fixed, peepholes = fixed, offsets = fixed;
+    u.rank = attr_int(node, "packed") ? 1 : 2;
+    u.dims[0] = u.rank == 1 ? recurrence_packed_count(&pack) : trans ? all : units;
+    u.dims[1] = u.rank == 1 ? 0 : trans ? units : all;
+    peepholes.rank = 2;
+    peepholes.dims[0] = 3;
+    peepholes.dims[1] = units;
+    offsets.dtype = GRAPHI_I32;
+    offsets.rank = 1;
+    offsets.dims[0] = steps + 1;
+    const struct value_type h0 = rows_like(call->in[OF_H0], units), y = rows_like(call->in[OF_Y], units);
+    int i = OF_U;
+    TRY(expect_next(call, true, u, &i));
+    TRY(expect_next(call, true, h0, &i));
+    TRY(expect_next(call, true, rows_like(call->in[OF_Y], n->cell == RECURRENCE_RNN ? units : all), &i));
+    TRY(expect_next(call, true, y, &i));
+    TRY(expect_next(call, lstm, h0, &i));
+    TRY(expect_next(call, has_kept(n), y, &i));
+    TRY(expect_next(call, lstm && attr_int(node, "peepholes"), peepholes, &i));
+    TRY(expect_next(call, attr_int(node, "dy") != 0, y, &i));
+    TRY(expect_next(call, attr_int(node, "dh") != 0, h0, &i));
+    TRY(expect_next(call, attr_int(node, "dc") != 0, h0, &i));
+    TRY(expect_next(call, attr_int(node, "lengths") != 0, offsets, &i));
+    const int64_t outputs = lstm || has_kept(n) ? 3 : 2;
+    if (i != node->inputs || attr_int(node, "outputs") != outputs || (attr_int(node, "lengths") && steps < 1))
+        return fail(GRAPHI_INVALID, call->where,
+                    "found %d inputs, %lld outputs, %lld steps, expected %d and %lld of "
+                    "these attributes, and steps where there are lengths",
+                    node->inputs, (long long)attr_int(node, "outputs"), (long long)steps, i, (long long)outputs);
+    return GRAPHI_OK;
+}
+
 static graphi_status gradient_shape(const struct shape_call *call)
 {
-    const struct recurrence_spec spec = recurrence_spec_of(call->node);
-    const int64_t all = recurrence_gates(spec.cell) * spec.units;
-    struct value_type rows = *call->in[OF_GATES];
-    rows.dims[1] = all;
+    TRY(recurrence_check_units(call));
+    const struct recurrence_node n = recurrence_node(call->node);
+    const int64_t units = attr_int(call->node, "units");
+    TRY(check_inputs(call, &n, units));
+    const struct value_type rows = rows_like(call->in[OF_Y], recurrence_gates(n.cell) * units);
     call->out[D_X] = rows;
     call->out[D_H0] = *call->in[OF_H0];
-    if (spec.cell == RECURRENCE_LSTM)
+    if (n.cell == RECURRENCE_LSTM)
         call->out[D_MORE] = *call->in[OF_H0];
-    if (spec.cell == RECURRENCE_GRU && spec.reset_after)
+    if (n.cell == RECURRENCE_GRU && n.reset_after)
         call->out[D_MORE] = rows;
     return GRAPHI_OK;
 }

@@ -18,8 +18,9 @@ enum recurrence_cell recurrence_cell_of(const struct node *node)
     const char *name = node->kind->name;
     return strcmp(name, "lstm") == 0  ? RECURRENCE_LSTM
            : strcmp(name, "gru") == 0 ? RECURRENCE_GRU
-           : strcmp(name, "rnn") == 0 ? RECURRENCE_RNN
-                                      : (enum recurrence_cell)attr_int(node, "cell");
+           : strcmp(name, "rnn") == 0
+               ? RECURRENCE_RNN
+               : (enum recurrence_cell)least(most(attr_int(node, "cell"), RECURRENCE_LSTM), RECURRENCE_RNN);
 }
 
 struct recurrence_node recurrence_node(const struct node *node)
@@ -55,7 +56,7 @@ static struct recurrence_activation activation_of(const struct node *node, enum 
                                                          {RECURRENCE_TANH}};
     const int64_t *functions, *alphas, *betas;
     struct recurrence_activation a = {.function = usual[cell][i]};
-    if (i < attr_ints(node, "functions", &functions))
+    if (i < attr_ints(node, "functions", &functions) && functions[i] >= 0 && functions[i] < RECURRENCE_FUNCTIONS)
         a.function = (enum recurrence_function)functions[i];
     a.alpha = i < attr_ints(node, "alphas", &alphas) ? (float)((double)alphas[i] * 1e-6) : usual_alpha[a.function];
     a.beta = i < attr_ints(node, "betas", &betas) ? (float)((double)betas[i] * 1e-6) : usual_beta[a.function];
@@ -77,4 +78,14 @@ struct recurrence_spec recurrence_spec_of(const struct node *node)
     for (int i = 0; i < 3; i++)
         spec.options.activation[i] = activation_of(node, cell, i);
     return spec;
+}
+
+/* Larger ones would have more elements than a value can. */
+graphi_status recurrence_check_units(const struct shape_call *call)
+{
+    const int64_t units = attr_int(call->node, "units"), steps = attr_int(call->node, "steps");
+    if (units >= 1 && units <= 1 << 20 && steps >= 0 && steps < INT32_MAX)
+        return GRAPHI_OK;
+    return fail(GRAPHI_INVALID, call->where, "found units %lld, steps %lld, expected 1 to %d units, 0 to %d steps",
+                (long long)units, (long long)steps, 1 << 20, INT32_MAX - 1);
 }

@@ -190,6 +190,8 @@ static void man_examples(FILE *out)
          "step.html: every operation on its executor"},
         {"graphi profile lstm --size medium --tune 20 --explain",
          "searches executors x threads, stores the plan, says why"},
+        {"graphi generate lstm --checkpoint text.safetensors --prompt Juliet", "text from a trained language model"},
+        {"graphi run model.onnx --input x=x.npy --output out", "an ONNX model; inspect says what is inside"},
         {"graphi simulate lstm --machine xeon-phi-7250 --executors 8 --width 8",
          "the same scheduler on 68 simulated cores"},
         {"graphi bench sweep pathnet --size small", "every policy, driver, executors x threads, in alternation"},
