@@ -23,7 +23,9 @@ if(GRAPHI_TESTS)
   # and what repeats a plan for each allocation that fails wait for tools/test_long.sh, since a sanitizer makes them minutes.
   # `threads`: tests that start threads or execute plans, a race elsewhere is impossible; whole networks aside. test_resident counts
   # pages, and ThreadSanitizer has pages of its own.
-  set(heavy allot curves data faults identity large_graphs networks profile resident workloads)
+  # The second row has not been timed under a sanitizer as a whole yet.
+  set(heavy allot curves data faults gemm identity large_graphs memory_plan networks profile resident run workloads
+      rounding scratch shared_core stages state static streaming tables target trace updates wavefront workers)
   set(unthreaded large_graphs networks resident workloads)
   foreach(source ${test_sources})
     get_filename_component(name ${source} NAME_WE)
