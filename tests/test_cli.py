@@ -399,9 +399,9 @@ def check_shells(cli):
             done = subprocess.run(["fish", "--no-config", "-c", f"source {scripts['fish']}; complete -C '{line}'"], capture_output=True, text=True)
             assert expected in [word.split("\t")[0] for word in done.stdout.splitlines()], (line, done)
     if shutil.which("zsh"):
-        stub = "compdef() { :; }; compadd() { print -l -- $@; }; _files() { print FILES; }; _describe() { print -l -- ${(P)2}; };"
+        completions = "compdef() { :; }; compadd() { print -l -- $@; }; _files() { print FILES; }; _describe() { print -l -- ${(P)2}; };"
         for words, expected in (["graphi", "tr"], "train"), (["graphi", "run", "--size", ""], "medium"), (["graphi", "train", "--x"], "--checkpoint"):
-            line = f"{stub} source {scripts['zsh']}; words=({' '.join(map(repr, words))}); CURRENT={len(words)}; _graphi"
+            line = f"{completions} source {scripts['zsh']}; words=({' '.join(map(repr, words))}); CURRENT={len(words)}; _graphi"
             done = subprocess.run(["zsh", "-fc", line], capture_output=True, text=True)
             assert any(word.split(":")[0] == expected for word in done.stdout.split("\n")) and not done.stderr, (words, done)
 
