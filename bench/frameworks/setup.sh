@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Makes the Python environment of one peer of `graphi bench frameworks`, or of the fits of `graphi bench regression` (sklearn),
-# of `graphi bench recurrent`, or of `graphi bench run-cost` (onnxruntime).
-# Usage: setup.sh pytorch|tensorflow|jax|sklearn|onnxruntime|openvino FOLDER
+# of `graphi bench recurrent`, of `graphi bench run-cost` (onnxruntime), or of `graphi bench dynamic` (dynet, pytorch).
+# Usage: setup.sh pytorch|tensorflow|jax|sklearn|onnxruntime|openvino|dynet FOLDER
 # The benchmark calls it when FOLDER/NAME lacks; a failed installation leaves nothing behind.
 set -eu
 name=${1:?which peer} folder=${2:?which folder}
@@ -13,7 +13,8 @@ jax) packages="jax==0.10.2 jaxlib==0.10.2" ;;
 sklearn) packages="scikit-learn==1.9.1" ;;
 onnxruntime) packages="onnxruntime==1.32.0 onnx==1.23.2 numpy" ;;
 openvino) packages="openvino==2026.4.1 onnx==1.23.2 numpy" ;;
-*) echo "setup: found '$name', expected pytorch, tensorflow, jax, sklearn, onnxruntime or openvino" >&2; exit 2 ;;
+dynet) packages="dyNET38==2.2 numpy" ;;
+*) echo "setup: found '$name', expected pytorch, tensorflow, jax, sklearn, onnxruntime, openvino or dynet" >&2; exit 2 ;;
 esac
 
 install() {

@@ -23,6 +23,7 @@
 #include "graphi/state.h"
 #include "graphi/tensor.h"
 #include "graphi/train.h"
+#include "graphi/trees.h"
 #include "graphi/types.h"
 
 #endif

@@ -201,6 +201,12 @@ static graphi_data_split split_of(const char *name)
                                                                    : GRAPHI_TRAIN;
 }
 
+bool names_say(const char *name, graphi_data_split *split)
+{
+    *split = split_of(name);
+    return is_of(name, *split) || *split != GRAPHI_TRAIN;
+}
+
 static const char *const ends[][6] = {
     [GRAPHI_DATA_IDX] = {"ubyte"},
     [GRAPHI_DATA_CIFAR] = {".bin"},

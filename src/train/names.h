@@ -31,6 +31,9 @@ bool names_of_text(const struct source *source, graphi_data_split split, char *n
 bool names_next_bin(const struct source *source, graphi_data_split split, char last[NAME_BYTES]);
 bool names_has_bins(const struct source *source, graphi_data_split split);
 
+/* The split that a word of the name says; false: none does. */
+bool names_say(const char *name, graphi_data_split *split);
+
 /* What of a folder was joined, and which of its files that look like data are part of no split, as words for a note;
  * empty if there is nothing to tell. */
 void names_note(const struct source *source, char *text, size_t size);

@@ -64,8 +64,7 @@ static uint64_t hash_of(const char *word, size_t length)
     return hash_u64(hash_bytes(HASH_START, word, length), length);
 }
 
-/* The word's number; -1: it is none of them. */
-static int32_t find(const struct vocabulary *v, const char *word, size_t length)
+int32_t vocabulary_find(const struct vocabulary *v, const char *word, size_t length)
 {
     size_t seen = 0;
     int32_t at;
@@ -85,9 +84,9 @@ static bool number_words(struct vocabulary *v)
     return enough;
 }
 
-static bool add(struct vocabulary *v, const char *word, size_t length, uint32_t times)
+bool vocabulary_add(struct vocabulary *v, const char *word, size_t length, uint32_t times)
 {
-    int32_t at = find(v, word, length);
+    int32_t at = vocabulary_find(v, word, length);
     if (at >= 0) {
         v->words[at].count += times;
         return true;
@@ -136,6 +135,20 @@ int64_t tokens_count(const void *bytes, size_t size, bool characters)
     return count;
 }
 
+graphi_status vocabulary_order(struct vocabulary *v, int64_t limit, bool unknown)
+{
+    if (unknown && !vocabulary_add(v, unknown_word, sizeof unknown_word - 1, 0))
+        return fail_memory("vocabulary", v->count * sizeof *v->words);
+    if (v->count)
+        qsort(v->words, v->count, sizeof *v->words, compare);
+    if (limit)
+        cut(v, (size_t)limit);
+    if (!number_words(v))
+        return fail_memory("vocabulary", v->count * sizeof *v->index.slots);
+    v->unknown = vocabulary_find(v, unknown_word, sizeof unknown_word - 1);
+    return GRAPHI_OK;
+}
+
 graphi_status vocabulary_build(const char *where, const void *bytes, size_t size, bool characters, int64_t tokens,
                                int64_t limit, struct vocabulary *out)
 {
@@ -150,27 +163,22 @@ graphi_status vocabulary_build(const char *where, const void *bytes, size_t size
     size_t length;
     bool fits = true;
     for (; fits && tokens > 0 && scan(&s, &word, &length); tokens--)
-        fits = add(out, word, length, 1);
+        fits = vocabulary_add(out, word, length, 1);
     if (fits && !out->count)
         return fail(GRAPHI_INVALID, where, "found no word in %zu bytes, expected text", size);
-    if (!fits || !add(out, unknown_word, sizeof unknown_word - 1, 0))
-        return fail_memory("vocabulary", out->count * sizeof *out->words);
-    qsort(out->words, out->count, sizeof *out->words, compare);
-    if (limit)
-        cut(out, (size_t)limit);
-    if (!number_words(out))
-        return fail_memory("vocabulary", out->count * sizeof *out->index.slots);
-    out->unknown = find(out, unknown_word, sizeof unknown_word - 1);
-    return GRAPHI_OK;
+    return fits ? vocabulary_order(out, limit, true) : fail_memory("vocabulary", out->count * sizeof *out->words);
 }
 
 void vocabulary_begin(bool characters, struct vocabulary *out) { *out = (struct vocabulary){.characters = characters}; }
 
-bool vocabulary_word(struct vocabulary *v, const char *word, size_t length) { return add(v, word, length, 1); }
+bool vocabulary_word(struct vocabulary *v, const char *word, size_t length)
+{
+    return vocabulary_add(v, word, length, 1);
+}
 
 graphi_status vocabulary_end(const char *where, int64_t words, struct vocabulary *v)
 {
-    v->unknown = v->count ? find(v, unknown_word, sizeof unknown_word - 1) : -1;
+    v->unknown = v->count ? vocabulary_find(v, unknown_word, sizeof unknown_word - 1) : -1;
     if ((int64_t)v->count == words && v->unknown >= 0)
         return GRAPHI_OK;
     return fail(GRAPHI_INVALID, where, "found %zu different words of %lld, %s <unk>, expected each once, and <unk>",
@@ -187,7 +195,7 @@ graphi_status vocabulary_encode(const struct vocabulary *vocabulary, const char 
     size_t length;
     ARRAY(int32_t) result = {0};
     while (scan(&s, &word, &length)) {
-        int32_t id = find(vocabulary, word, length);
+        int32_t id = vocabulary_find(vocabulary, word, length);
         if (!array_push(&result, id >= 0 ? id : vocabulary->unknown)) {
             size_t wanted = result.count * 2 * sizeof *result.data;
             array_free(&result);

@@ -38,6 +38,12 @@ void vocabulary_begin(bool characters, struct vocabulary *out);
 bool vocabulary_word(struct vocabulary *vocabulary, const char *word, size_t length); /* false: no memory */
 graphi_status vocabulary_end(const char *where, int64_t words, struct vocabulary *vocabulary);
 
+/* For who finds words by himself, after vocabulary_begin: adds `times` to a word's count (a new one is the last), finds
+ * a word (-1: it is none of them), and at the end orders as vocabulary_build does, <unk> included where `unknown`. */
+bool vocabulary_add(struct vocabulary *vocabulary, const char *word, size_t length, uint32_t times);
+int32_t vocabulary_find(const struct vocabulary *vocabulary, const char *word, size_t length);
+graphi_status vocabulary_order(struct vocabulary *vocabulary, int64_t limit, bool unknown);
+
 /* The ids of a text of at most 2^30 bytes; *ids is the caller's (mem_free). */
 graphi_status vocabulary_encode(const struct vocabulary *vocabulary, const char *where, const void *bytes, size_t size,
                                 int32_t **ids, int64_t *count);
