@@ -8,7 +8,6 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -458,7 +457,7 @@ static void bodies_take_the_place_of_their_call(void **state)
 
 /* Processor seconds to inline a chain of so many calls, each of which gives an input on beside its result: the sum
  * before it, or, `handed`, always the same one. */
-static double inlined_in(int calls, bool handed)
+static void inlined(int calls, bool handed)
 {
     graphi_graph *g = new_graph();
     graphi_value v[] = {input(g, "x", 2, 2), GRAPHI_NONE};
@@ -473,9 +472,7 @@ static double inlined_in(int calls, bool handed)
         v[1] = out + 1;
     }
     graphi_output(g, "y", handed ? v[1] : v[0]);
-    const clock_t start = clock();
     assert_int_equal(graph_inline(g), GRAPHI_OK);
-    const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
     if (handed) /* sums that nobody reads */
         assert_int_equal(graphi_find(g, "y"), graphi_find(g, "x"));
     for (int i = 1; i < calls && !handed; i++) /* reads the sum before it, and what that one's call was given */
@@ -483,22 +480,15 @@ static double inlined_in(int calls, bool handed)
             assert_int_equal(graph_node(g, i)->input[k],
                              i - k < 1 ? graphi_find(g, "x") : graph_node(g, i - 1 - k)->output);
     graphi_graph_destroy(g);
-    return seconds;
 }
 
-/* Whoever looks through the whole graph for each call, or goes along all that hand a value on, takes time in the square
- * of their number: 10,000 times as much here instead of 100. */
+/* Each body follows the one before it, or hands its input on. Whoever goes along all that hand a value on, for each of
+ * them, or by recursion, does not come to the end of the long one. */
 static void regions_are_inlined_in_one_sweep(void **state)
 {
-    enum { FEW = 200, MANY = 100 * FEW };
     for (int handed = 0; handed < 2; handed++) {
-        double few = INFINITY, many = INFINITY;
-        for (int tries = 0; tries < 5; tries++)
-            few = fmin(few, inlined_in(FEW, handed));
-        for (int tries = 0; tries < 5 && many > 1000 * few; tries++) /* others may have had the core */
-            many = fmin(many, inlined_in(MANY, handed));
-        if (many > 1000 * few)
-            fail_msg("%d calls take %g s, %d take %g s", FEW, few, MANY, many);
+        inlined(200, handed);
+        inlined(40000, handed);
     }
 }
 

@@ -28,8 +28,6 @@
 static struct folder folder;
 static const char *path; /* in it */
 
-enum { MOST_COMPILE_MS = 5000 };
-
 static uint64_t identity(const graphi_decision *decision)
 {
     return setting_hash(0, (graphi_setting[]){graphi_decision_setting(decision)});
@@ -56,27 +54,6 @@ static graphi_plan *plan_of(const graphi_graph *g)
     graphi_plan *plan;
     check_ok(graphi_plan_create(g, machine, NULL, &plan));
     return plan;
-}
-
-/* A pass that goes through all nodes for each of them. Half a second is promised of GoogLeNet on an idle machine (bench
- * memory); ten times as long is neither load nor a sanitizer. */
-static void networks_compile_in_time(void **state)
-{
-    static const char *const names[] = {"lstm", "phased-lstm", "pathnet", "googlenet"};
-    for (int i = 0; i < 4; i++) {
-        graphi_graph *g = network(names[i]);
-        double ms = 1e9;
-        for (int attempt = 0; attempt < 3 && ms > MOST_COMPILE_MS; attempt++) {
-            graphi_plan *plan = plan_of(g);
-            graphi_plan_info info;
-            graphi_plan_get_info(plan, &info);
-            ms = info.compile_ms;
-            graphi_plan_destroy(plan);
-        }
-        if (ms > MOST_COMPILE_MS)
-            fail_msg("%s: compiled in %.0f ms, expected at most %d", names[i], ms, MOST_COMPILE_MS);
-        graphi_graph_destroy(g);
-    }
 }
 
 /* Without it the arena or its report could drift past what is promised. */
@@ -776,7 +753,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(estimated_teams_lose_ties_here),
         cmocka_unit_test(largest_inputs_are_found_through_views),
-        cmocka_unit_test(networks_compile_in_time),
         cmocka_unit_test(networks_meet_their_memory_figures),
         cmocka_unit_test(tuned_plans_are_stored),
         cmocka_unit_test(settings_are_stored_as_they_are),

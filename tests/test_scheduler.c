@@ -395,10 +395,12 @@ static double scored(void *context, int32_t task, struct seat seat, const int32_
 
 /* Virtual time is not that of real threads: a simulated execution, its ends in the same order on them, has other
  * decisions there. In each of the attempts, which have durations of their own, they are the same. Policies that look at
- * the time (strategy 3, malleable) decide by more than that order, and are replayed in the test before. */
+ * the time (strategy 3, malleable) decide by more than that order, and are replayed in the test before. A task tells
+ * its end before its executor does: where the system takes the core away in between, another end overtakes it. So an
+ * order that differs is played again; a scheduler that decides otherwise does so every time. */
 static void real_threads_repeat_simulated_decisions(void **state)
 {
-    enum { TASKS = 16, ATTEMPTS = 4 };
+    enum { TASKS = 16, ATTEMPTS = 4, TURNS = 10 };
     static const graphi_policy policies[] = {GRAPHI_POLICY_CRITICAL_PATH, GRAPHI_POLICY_FIFO,     GRAPHI_POLICY_RANDOM,
                                              GRAPHI_POLICY_ASYMMETRIC,    GRAPHI_POLICY_LOCALITY, GRAPHI_POLICY_S1,
                                              GRAPHI_POLICY_S12};
@@ -416,11 +418,15 @@ static void real_threads_repeat_simulated_decisions(void **state)
         assert_int_equal(lease_take(&machine, &options, &lease), GRAPHI_OK);
         for (uint64_t attempt = 0; attempt < ATTEMPTS; attempt++) {
             struct task_record records[TASKS], real[TASKS];
-            struct score score = {.records = records, .count = TASKS};
             struct simulation simulation;
             assert_int_equal(schedule_simulate(schedule, scored, &attempt, records, &simulation), GRAPHI_OK);
-            assert_int_equal(schedule_run(schedule, &lease, scored_task, &score, real), GRAPHI_OK);
-            if (atomic_load(&score.late) || schedule->decisions != simulation.decisions)
+            bool same = false;
+            for (int turn = 0; turn < TURNS && !same; turn++) {
+                struct score score = {.records = records, .count = TASKS};
+                assert_int_equal(schedule_run(schedule, &lease, scored_task, &score, real), GRAPHI_OK);
+                same = !atomic_load(&score.late) && schedule->decisions == simulation.decisions;
+            }
+            if (!same)
                 fail_msg("%s, attempt %d: other decisions on real threads", graphi_policy_name(setting.policy),
                          (int)attempt);
         }
