@@ -93,7 +93,8 @@ endif()
 # The networks of the second paper by the same program.
 if(TARGET test_networks)
   add_test(NAME test_networks_workloads COMMAND test_networks tests/data/reference_workloads.json WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(test_networks_workloads PROPERTIES TIMEOUT ${GRAPHI_TEST_SECONDS})
+  add_test(NAME test_networks_solvers COMMAND test_networks tests/data/reference_solvers.json WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(test_networks_workloads test_networks_solvers PROPERTIES TIMEOUT ${GRAPHI_TEST_SECONDS})
 endif()
 
 # --- fuzzing: tests/fuzz/fuzz_*.c, each with driver.c, which mutates the target's seeds; a few iterations a test run --------

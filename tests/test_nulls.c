@@ -124,6 +124,7 @@ static void arrays_and_data(void **state)
     refused(graphi_array_save("none.npy", GRAPHI_F32, 1, &one, NULL));
     refused(graphi_data_open(NULL, NULL, &data));
     refused(graphi_data_open("none", NULL, NULL));
+    refused(graphi_data_augment(NULL, NULL));
     refused(graphi_data_open_split(NULL, GRAPHI_TRAIN, 1, &data));
     refused(graphi_data_next(NULL, NULL, 0, NULL, 0, NULL));
     refused(graphi_data_set_position(NULL, (graphi_data_position){0}));
@@ -183,6 +184,7 @@ static void graphs(void **state)
     graphi_scope(NULL, "layer");
     graphi_output(NULL, "y", 0);
     graphi_freeze(NULL, 0);
+    graphi_multiply(NULL, 0, 1, 1);
     graphi_graph_info info;
     graphi_graph_get_info(NULL, &info);
     assert_int_equal(info.nodes, 0);

@@ -56,6 +56,13 @@ static void every_kind_follows_its_formula(void **state)
         {"step:0.1:0.29e", 28, 0.5}, /* 0.29 * 100 is less than 29 */
         {"step:0.1:0.29e", 29, 0.05},
         {"multi-step:0.5:1:2:3:4:5", 5, 0.5 / 32},
+        {"sigmoid:1:10", 10, 0.25},
+        {"sigmoid:0.5:2", 4, 0.5 / (1 + 2.718281828459045)},
+        {"fixed", 7, 0.5}, /* Caffe's names */
+        {"exp:0.5", 3, 0.0625},
+        {"inv:3:0.5", 1, 0.25},
+        {"poly:10:2", 5, 0.125},
+        {"multistep:0.1:5:7", 7, 0.005},
         {"constant,warmup:4", 0, 0.125},
         {"constant,warmup:4", 3, 0.5},
         {"constant,warmup:4", 4, 0.5},
@@ -77,6 +84,7 @@ static void mistakes_are_named(void **state)
         "",
         "cosin:5",
         "cosine",
+        "sigmoid:1",
         "cosine:",
         "cosine:x",
         "cosine:0",

@@ -43,6 +43,9 @@ typedef enum graphi_data_split { GRAPHI_TRAIN, GRAPHI_VALIDATION, GRAPHI_TEST } 
 /* Channels that a stored image may have at most. */
 #define GRAPHI_DATA_CHANNELS 16
 
+/* Pixels that augmentation may add at most. */
+#define GRAPHI_DATA_AUGMENT 1024
+
 /* Zero is the default everywhere. */
 typedef struct graphi_data_options {
     graphi_data_format format;
@@ -57,6 +60,12 @@ typedef struct graphi_data_options {
     int64_t height, width; /* scaled bilinearly, half-pixel centres (PyTorch's align_corners=False). 0: as stored */
     int64_t channels;      /* 0: as stored; more than one from grey: repeated */
     bool raw;              /* no normalisation to mean 0 and deviation 1; uint8 is divided by 255 all the same */
+    bool bytes;            /* mean 0 in units of bytes: 255 (x - mean); the deviation stays. Not beside raw */
+    /* Augmentation of training images, by the seed and the sample's place in the whole training. Others are cut from
+     * the middle. */
+    int64_t crop; /* scaled so much higher and wider, and cut at random */
+    int64_t pad;  /* zeros around, and cut at random */
+    bool flip;    /* half of them turned left to right */
     int64_t classes;       /* labels must be below; 0: the highest label of the training files + 1 */
     size_t cache_bytes;    /* scaled images are kept if all of a split fit in this; 0: none are kept */
     /* text */
@@ -78,7 +87,7 @@ typedef struct graphi_data_info {
     int64_t labels;                  /* different ones that occur in the training files; text: classes */
     int64_t height, width, channels; /* of a batch: float32 [batch, height, width, channels] */
     int64_t steps;                   /* of a batch of text: int32 [batch, steps] */
-    /* of the stored channels, over the training split; 0 and 1 if raw */
+    /* of the stored channels, over the training split; 0 and 1 if raw; the deviation 1 / 255 if bytes */
     float mean[GRAPHI_DATA_CHANNELS], std[GRAPHI_DATA_CHANNELS];
     /* of what the batches hold: shapes, pixels, labels, tokens, vocabulary, normalisation; for refusing to resume on
      * other data */
@@ -101,6 +110,10 @@ typedef struct graphi_data_position {
  * file, what was found and expected; UNSUPPORTED (there is no such split: no test files, too little held out for a
  * batch of validation text); MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_data_open(const char *path, const graphi_data_options *options, graphi_data **out);
+
+/* Reads "none", or of "crop:N", "pad:N" and "flip" those that are wanted, separated by commas, into the three fields.
+ * options NULL: the text alone is judged. Error: INVALID naming the part, *options untouched. Any thread. */
+GRAPHI_API graphi_status graphi_data_augment(const char *text, graphi_data_options *options);
 
 /* Opens another split of the same files with the same options, `batch` excepted (0: the same): training files are not
  * read again, normalisation and vocabulary are shared. `data` may be closed before the new one. Errors as

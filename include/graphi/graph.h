@@ -128,6 +128,9 @@ typedef struct graphi_optimizer {
     double weight_decay; /* added to the gradient as decay * weight, for parameters of rank > 1 */
     double clip_norm;    /* global-norm clipping; 0: none */
     const char *only;    /* parameters whose name starts with this; NULL: all trainable ones */
+    /* MOMENTUM: the velocity has the rate in it, v <- momentum v + rate gradient, w <- w - v, as Caffe's; false: v <-
+     * momentum v + gradient, w <- w - rate v, as PyTorch's. They differ in the steps after the rate has changed. */
+    bool rate_in_velocity;
 } graphi_optimizer;
 
 /* Gradients of `loss` and update nodes for every trainable float32 parameter it depends on. What the optimizer keeps
@@ -137,6 +140,11 @@ typedef struct graphi_optimizer {
  * that is no float32 scalar or is one of these parameters, where no trainable parameter is found, and where one is
  * updated already. */
 GRAPHI_API graphi_status graphi_minimize(graphi_graph *graph, graphi_value loss, const graphi_optimizer *optimizer);
+
+/* What graphi_minimize, when it is called later, multiplies learning rate and weight decay by for this parameter, both
+ * finite and 0 or more; a decay that is told counts whatever the rank. Without: 1 and 1, of rank 1 or less 1 and 0.
+ * Errors: a value that is no parameter of this graph; other numbers. Source: Caffe's lr_mult and decay_mult. */
+GRAPHI_API void graphi_multiply(graphi_graph *graph, graphi_value parameter, double rate, double decay);
 
 /* Marks a parameter that graphi_minimize, when it is called later, must leave alone (running statistics, optimizer
  * slots, counters). Error: a value that is no parameter of this graph. */

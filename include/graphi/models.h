@@ -53,6 +53,8 @@ typedef struct graphi_model_info {
     double rate;          /* learning rate that the schedule starts from */
     const char *schedule; /* graphi_schedule_parse */
     int epochs;
+    bool bytes;          /* images are bytes less their mean (graphi_data_options.bytes) */
+    const char *augment; /* graphi_data_augment; NULL: nothing */
 } graphi_model_info;
 
 /* The i-th built-in network's name, static text; NULL past the end. Any thread. */

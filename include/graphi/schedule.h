@@ -17,7 +17,8 @@ extern "C" {
     X(INVERSE, "inverse")         /* base · (1 + gamma · t)^−power */                                              \
     X(POLYNOMIAL, "polynomial")   /* floor + (base − floor) · (1 − t / period)^power, then floor */               \
     X(COSINE, "cosine")           /* floor + (base − floor) · (1 + cos(π t / period)) / 2, then floor */           \
-    X(MULTI_STEP, "multi-step")   /* base · gamma^n, n: marks at or below t */
+    X(MULTI_STEP, "multi-step")   /* base · gamma^n, n: marks at or below t */                                       \
+    X(SIGMOID, "sigmoid")         /* base / (1 + e^(gamma · (t − period))) */
 
 typedef enum graphi_schedule_kind {
 #define X(name, text) GRAPHI_SCHEDULE_##name,
@@ -44,7 +45,9 @@ GRAPHI_API double graphi_schedule_rate(const graphi_schedule *schedule, int64_t 
  * them (30e, 2.5e), which `steps_per_epoch` (0: unknown) turns into steps:
  *   constant                    step:GAMMA:PERIOD[:START]            exponential:GAMMA[:PERIOD]
  *   inverse:GAMMA:POWER         polynomial:LENGTH[:POWER[:FLOOR]]    cosine:LENGTH[:FLOOR]
- *   multi-step:GAMMA:MARK[:MARK…]                                    each may be followed by ,warmup:LENGTH
+ *   multi-step:GAMMA:MARK[:MARK…]                                    sigmoid:GAMMA:MIDDLE
+ * Each may be followed by ,warmup:LENGTH. Caffe's names are taken, too: fixed, exp, inv, poly and multistep are
+ * constant, exponential, inverse, polynomial and multi-step; sigmoid's gamma has the other sign there.
  * out NULL: the text alone is judged, before data are open: epochs are not turned into steps, and marks are in order
  * where those of steps are and those of epochs. Error: INVALID naming the part, *out untouched. Any thread. */
 GRAPHI_API graphi_status graphi_schedule_parse(const char *text, double base, int64_t steps_per_epoch,

@@ -37,6 +37,19 @@ static graphi_status check_data(const struct options *options, const graphi_mode
                                                               : report_usage("--data", "nothing", "a text file");
 }
 
+static const char *augment_of(const struct options *options, const graphi_model_info *info)
+{
+    return options->augment ? options->augment : info->augment ? info->augment : "none";
+}
+
+static graphi_status check_augment(const struct options *options, const graphi_model_info *info)
+{
+    if (options->augment && info->feed != GRAPHI_MODEL_IMAGES)
+        return report_usage("--augment", info->name, "a network of images");
+    const graphi_status status = graphi_data_augment(augment_of(options, info), NULL);
+    return status == GRAPHI_OK ? status : report_failure(status);
+}
+
 /* Of a checkpoint that is evaluated. */
 static const struct numbering {
     const char *words; /* NULL: it has none */
@@ -52,6 +65,8 @@ static graphi_status open_data(const struct options *options, const char *name, 
     if (status == GRAPHI_OK)
         status = check_data(options, &info);
     if (status == GRAPHI_OK)
+        status = check_augment(options, &info);
+    if (status == GRAPHI_OK)
         status = resume_check_data(options);
     if (status != GRAPHI_OK)
         return status;
@@ -65,6 +80,7 @@ static graphi_status open_data(const struct options *options, const char *name, 
                                .classes = options->classes,
                                .steps = images ? 0 : info.steps,
                                .cache_bytes = images ? (size_t)1 << 31 : 0,
+                               .bytes = info.bytes,
                                .raw = !info.metric, /* a network that makes images wants them in [0, 1] */
                                /* Nothing judges some: they learn from all. */
                                .validation = !info.metric || numbering->whole ? -1 : 0,
@@ -73,6 +89,8 @@ static graphi_status open_data(const struct options *options, const char *name, 
                                .vocabulary = options->vocabulary,
                                .words = images ? NULL : numbering->words,
                                .format = images ? GRAPHI_DATA_IMAGES : GRAPHI_DATA_TEXT};
+    if (images)
+        (void)graphi_data_augment(augment_of(options, &info), &how); /* judged above */
     status = graphi_data_open(data_path_of(options), &how, data);
     if (status != GRAPHI_OK)
         return report_failure(status);
@@ -127,6 +145,8 @@ graphi_status form_trained(const struct options *typed, const char *name, graphi
     graphi_status status = checkpoint_open(&options, &file);
     if (status == GRAPHI_OK)
         status = checkpoint_complete(file, name, &options);
+    if (status == GRAPHI_OK && !options.augment)
+        options.augment = graphi_checkpoint_text(file, "train.augment");
     if (status == GRAPHI_OK)
         status = open_trained(&options, name, file, model, data, whole);
     graphi_checkpoint_close(file);

@@ -45,6 +45,7 @@ static void absolute_path(const struct job *job, char *word)
 /* What kind and range do not tell of a word. */
 
 static bool is_schedule(const char *word) { return graphi_schedule_parse(word, 1, 0, NULL) == GRAPHI_OK; }
+static bool is_augment(const char *word) { return graphi_data_augment(word, NULL) == GRAPHI_OK; }
 static bool are_passes(const char *word) { return graphi_pass_check(word) == GRAPHI_OK; }
 static bool is_yes(const char *word) { return strcmp(word, "yes") == 0; } /* a flag's only one */
 
@@ -59,6 +60,7 @@ static const struct kept {
 } kept[] = {
     {"train.lr", "--lr", NULL, true, true, NULL, NULL, NULL},
     {"train.schedule", "--schedule", NULL, true, true, NULL, is_schedule, "a learning-rate schedule"},
+    {"train.augment", "--augment", NULL, true, false, NULL, is_augment, "an augmentation"},
     {"train.precision", "--precision", NULL, true, false, precision, NULL, NULL},
     {"train.isa", "--isa", NULL, true, false, isa, NULL, NULL},
     {"train.conv-error", "--conv-error", NULL, true, false, NULL, NULL, NULL},

@@ -381,6 +381,25 @@ void graphi_freeze(graphi_graph *graph, graphi_value parameter)
     graph_broken(graph, status);
 }
 
+void graphi_multiply(graphi_graph *graph, graphi_value parameter, double rate, double decay)
+{
+    if (!graph_open(graph))
+        return;
+    graphi_status status = check_value(graph, "multiply", parameter);
+    if (status == GRAPHI_OK && graph_value(graph, parameter)->kind != VALUE_PARAMETER)
+        status = fail(GRAPHI_INVALID, "multiply", "found value %d, expected a parameter", parameter);
+    if (status == GRAPHI_OK && !(rate >= 0 && decay >= 0 && isfinite(rate) && isfinite(decay)))
+        status = fail(GRAPHI_INVALID, "multiply", "found multipliers %g and %g, expected finite numbers of at least 0",
+                      rate, decay);
+    if (status == GRAPHI_OK) {
+        struct value *value = &graph->values.data[parameter];
+        value->multiplied = true;
+        value->rate = rate;
+        value->decay = decay;
+    }
+    graph_broken(graph, status);
+}
+
 graphi_value graphi_find(const graphi_graph *graph, const char *name)
 {
     if (!graph || !name)

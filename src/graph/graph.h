@@ -33,6 +33,8 @@ struct value {
     const void *data;       /* constants (arena of the graph); parameters with initial data */
     graphi_initializer init;
     bool frozen;            /* parameter that graphi_minimize leaves alone */
+    bool multiplied;        /* parameter that graphi_multiply was told of: */
+    double rate, decay;     /* what learning rate and weight decay are multiplied by for it */
     bool assigned;          /* parameter whose storage some result takes over */
 };
 

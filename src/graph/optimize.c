@@ -37,6 +37,7 @@ struct update {
     graphi_value momentum, decay, clip;              /* scalars; GRAPHI_NONE when not used */
     graphi_value beta1, beta2, rest1, rest2; /* Adam: beta and 1 - beta */
     graphi_value step_size, epsilon;         /* Adam: lr r / (1 - beta1^t) and epsilon r, with r = sqrt(1 - beta2^t) */
+    graphi_value rate;                       /* of the parameter at hand: step_size or the learning rate, multiplied */
 };
 
 static graphi_value scalar(graphi_graph *graph, double number)
@@ -92,10 +93,12 @@ static graphi_value slot(struct update *u, graphi_value parameter, const char *w
 static graphi_value momentum_step(struct update *u, graphi_value parameter, graphi_value gradient)
 {
     graphi_graph *graph = u->graph;
+    const bool inside = u->options.rate_in_velocity;
     graphi_value velocity = slot(u, parameter, "momentum");
-    graphi_value next = op2(graph, "add", op2(graph, "mul", velocity, u->momentum), gradient);
+    graphi_value added = inside ? op2(graph, "mul", gradient, u->rate) : gradient;
+    graphi_value next = op2(graph, "add", op2(graph, "mul", velocity, u->momentum), added);
     graphi_assign(graph, velocity, next);
-    return op2(graph, "mul", next, u->options.learning_rate);
+    return inside ? next : op2(graph, "mul", next, u->rate);
 }
 
 /* lr m / (1 - beta1^t) / (sqrt(v) / r + epsilon), r carried out of the elements: one division less for each. */
@@ -109,12 +112,12 @@ static graphi_value adam_step(struct update *u, graphi_value parameter, graphi_v
     graphi_assign(graph, m, next_m);
     graphi_assign(graph, v, next_v);
     graphi_value below = op2(graph, "add", op1(graph, "sqrt", next_v), u->epsilon);
-    return op2(graph, "mul", op2(graph, "div", next_m, below), u->step_size);
+    return op2(graph, "mul", op2(graph, "div", next_m, below), u->rate);
 }
 
 static graphi_value sgd_step(struct update *u, graphi_value parameter, graphi_value gradient)
 {
-    return op2(u->graph, "mul", gradient, u->options.learning_rate);
+    return op2(u->graph, "mul", gradient, u->rate);
 }
 
 /* What is subtracted from the parameter, one row a graphi_optimizer_kind. */
@@ -153,6 +156,29 @@ static void prepare_adam(struct update *u)
 
 static double or_default(double number, double usual) { return number != 0 ? number : usual; }
 
+/* What the rate is for this parameter. */
+static graphi_value rate_of(struct update *u, graphi_value parameter)
+{
+    const struct value *value = graph_value(u->graph, parameter);
+    const graphi_value rate = u->options.kind == GRAPHI_ADAM ? u->step_size : u->options.learning_rate;
+    if (!value->multiplied || value->rate == 1)
+        return rate;
+    return op2(u->graph, "mul", rate, scalar(u->graph, value->rate));
+}
+
+/* gradient + decay * parameter */
+static graphi_value decayed(struct update *u, graphi_value parameter, graphi_value gradient)
+{
+    const struct value *value = graph_value(u->graph, parameter);
+    const double times = value->multiplied ? value->decay : value->type.rank > 1;
+    graphi_value decay = u->decay;
+    if (decay == GRAPHI_NONE || times == 0)
+        return gradient;
+    if (times != 1)
+        decay = scalar(u->graph, u->options.weight_decay * times);
+    return op2(u->graph, "add", gradient, op2(u->graph, "mul", parameter, decay));
+}
+
 static void append_updates(struct update *u, int n, const graphi_value *parameter, const graphi_value *gradient)
 {
     graphi_graph *graph = u->graph;
@@ -170,8 +196,8 @@ static void append_updates(struct update *u, int n, const graphi_value *paramete
         graphi_value g = gradient[i];
         if (u->clip != GRAPHI_NONE)
             g = op2(graph, "mul", g, u->clip);
-        if (u->decay != GRAPHI_NONE && graph_value(graph, parameter[i])->type.rank > 1)
-            g = op2(graph, "add", g, op2(graph, "mul", parameter[i], u->decay));
+        g = decayed(u, parameter[i], g);
+        u->rate = rate_of(u, parameter[i]);
         graphi_value step = steps[u->options.kind](u, parameter[i], g);
         graphi_assign(graph, parameter[i], op2(graph, "sub", parameter[i], step));
     }

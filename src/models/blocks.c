@@ -60,6 +60,11 @@ struct model_image model_conv(graphi_graph *graph, const char *scope, struct mod
     return (struct model_image){y, (x.side + 2 * above - h) / stride + 1, channels};
 }
 
+int64_t model_pooled(int64_t side, int64_t kernel, int64_t stride)
+{
+    return side <= kernel ? 1 : (side - kernel + stride - 1) / stride + 1;
+}
+
 /* running <- 0.9 running + 0.1 batch */
 static void follow(graphi_graph *graph, graphi_value running, graphi_value batch)
 {

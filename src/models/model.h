@@ -36,7 +36,7 @@ struct model {
 };
 
 extern const struct model model_lstm, model_phased_lstm, model_pathnet, model_googlenet, model_resnet20, model_resnet50,
-    model_dcgan, model_inception_v3, model_ptb;
+    model_dcgan, model_inception_v3, model_ptb, model_alexnet, model_cifar10_full, model_cifar10_quick;
 
 bool model_is_real(const graphi_model_options *options);
 
@@ -71,6 +71,9 @@ struct model_window {
 /* Convolution without bias. With `valid` and height != width images would not stay square. */
 struct model_image model_conv(graphi_graph *graph, const char *scope, struct model_image x,
                               const struct model_window *window, int64_t channels);
+
+/* The side of what a pool without padding makes, rounded up (`ceil_mode`). */
+int64_t model_pooled(int64_t side, int64_t kernel, int64_t stride);
 
 /* Which statistics a batch normalization uses: the batch's, and the running ones (momentum 0.9) follow; the batch's
  * alone; the running ones. */

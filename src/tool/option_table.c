@@ -113,6 +113,10 @@ static const struct option rows[] = {
      OF_SPLIT, TEXT, AT(split), 0, 0, 0},
     {"--steps", "N", "stop after N training steps; eval: batches of the split; default: all", OF_USE, COUNT,
      AT(steps), 0, 1, MANY},
+    {"--augment", "none|crop:N,pad:N,flip",
+     "images: scaled larger by N or with N zeros around, and cut at random; half of them turned; default: the "
+     "network's",
+     OF_USE, TEXT, AT(augment), 0, 0, 0},
     {"--check-numerics", NULL, "report the first operation that gives NaN or infinity", OF_USE, FLAG,
      AT(check_numerics), 0, 0, 0},
     {"--epochs", "N", "passes over the data; default: the network's", OF_TRAIN, COUNT, AT(epochs), 0, 1, 1e6},

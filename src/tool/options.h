@@ -39,7 +39,7 @@ struct options {
     int64_t steps, epochs, batch, image, units, unroll, validate, classes, vocabulary;
     double lr;
     bool lr_given; /* 0: nothing is learnt */
-    const char *schedule, *level, *split;
+    const char *schedule, *level, *split, *augment;
     const char *checkpoint;
     int64_t every;
     bool resume, overwrite, check_numerics, training, inference, merged, batch_norm, lrn, auxiliary, bottleneck;

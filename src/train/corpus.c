@@ -21,6 +21,8 @@ static const struct {
     {"height", offsetof(graphi_data_options, height), IMAGE_SIDE_MOST},
     {"width", offsetof(graphi_data_options, width), IMAGE_SIDE_MOST},
     {"channels", offsetof(graphi_data_options, channels), GRAPHI_DATA_CHANNELS},
+    {"crop", offsetof(graphi_data_options, crop), GRAPHI_DATA_AUGMENT},
+    {"pad", offsetof(graphi_data_options, pad), GRAPHI_DATA_AUGMENT},
     {"classes", offsetof(graphi_data_options, classes), IMAGE_CLASSES_MOST},
     {"steps", offsetof(graphi_data_options, steps), 1 << 20},
     {"vocabulary", offsetof(graphi_data_options, vocabulary), 1 << 30},
@@ -38,6 +40,8 @@ static graphi_status check_options(graphi_data_options *o)
     if (!(o->validation < 1))
         return fail(GRAPHI_INVALID, "data options", "found a validation fraction of %g, expected less than 1",
                     o->validation);
+    if (o->raw && o->bytes)
+        return fail(GRAPHI_INVALID, "data options", "found raw and bytes, expected one of the two");
     if ((unsigned)o->split > GRAPHI_TEST)
         return fail(GRAPHI_INVALID, "data options", "found split %d, expected one of graphi_data_split", (int)o->split);
     o->batch = o->batch ? o->batch : 32;
@@ -136,6 +140,8 @@ static void normalise(struct corpus *c)
         }
         c->mean[channel] = (float)mean;
         c->std[channel] = variance > 0 ? (float)sqrt(variance) : 1; /* a channel of one value becomes 0 */
+        if (c->options.bytes)
+            c->std[channel] = 1.0f / 255;
     }
 }
 

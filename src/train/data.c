@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "train/augment.h"
 #include "train/corpus.h"
 #include "train/data.h"
 #include "train/resample.h"
@@ -25,6 +26,7 @@ struct graphi_data {
     uint32_t *order;        /* of the training samples in `order_epoch`; NULL: as they are */
     int64_t order_epoch;
     struct resampler resampler;
+    struct augmentation augmentation;
     float *values;  /* [channels, 256]: what a byte stands for */
     float *stored;  /* one image as stored, normalised */
     float *scaled;  /* one image scaled, or the cache [samples, height, width, stored channels] */
@@ -92,8 +94,9 @@ static graphi_status make_buffers(graphi_data *d)
 {
     const struct image_set *set = d->set;
     const graphi_data_options *o = &d->corpus->options;
-    TRY(resampler_init(&d->resampler, set->height, set->width, d->info.height, d->info.width));
-    uint64_t image = (uint64_t)(d->info.height * d->info.width * set->channels) * sizeof(float);
+    const int64_t height = d->info.height + o->crop, width = d->info.width + o->crop;
+    TRY(resampler_init(&d->resampler, set->height, set->width, height, width));
+    uint64_t image = (uint64_t)(height * width * set->channels) * sizeof(float);
     bool cache = d->resampler.rows && o->cache_bytes / image >= (uint64_t)d->info.samples;
     bool shuffle = d->info.split == GRAPHI_TRAIN && !o->ordered;
     size_t samples = (size_t)d->info.samples;
@@ -106,6 +109,15 @@ static graphi_status make_buffers(graphi_data *d)
     if (!d->values || !d->stored || !d->scaled || (cache && !d->known) || (shuffle && !d->order))
         return fail_memory("image batches", (size_t)image * (cache ? samples : 1));
     fill_values(d);
+    d->augmentation = (struct augmentation){.height = d->info.height,
+                                            .width = d->info.width,
+                                            .stored = set->channels,
+                                            .channels = d->info.channels,
+                                            .crop = o->crop,
+                                            .pad = o->pad,
+                                            .flip = o->flip,
+                                            .random = d->info.split == GRAPHI_TRAIN && !o->ordered,
+                                            .seed = o->seed};
     return GRAPHI_OK;
 }
 
@@ -310,12 +322,13 @@ static void decode(graphi_data *d, int64_t index)
             d->stored[i + c] = (in[i + c] - d->corpus->mean[c]) / d->corpus->std[c];
 }
 
-/* Sample `sample` of the split, set's image `index`, at its final size but with the stored channels. */
+/* Sample `sample` of the split, set's image `index`, scaled: not cut yet, and with the stored channels. */
 static const float *scaled_image(graphi_data *d, int64_t sample, int64_t index)
 {
     float *to = d->scaled;
+    const int64_t crop = d->augmentation.crop;
     if (d->known)
-        to += sample * d->info.height * d->info.width * d->set->channels;
+        to += sample * (d->info.height + crop) * (d->info.width + crop) * d->set->channels;
     if (d->known && d->known[sample])
         return to;
     decode(d, index);
@@ -325,6 +338,13 @@ static const float *scaled_image(graphi_data *d, int64_t sample, int64_t index)
     if (d->known)
         d->known[sample] = 1;
     return to;
+}
+
+/* The number of the sample in the whole training, which random numbers are keyed by (as train/trainer_run.c counts). */
+static uint64_t global_sample(const graphi_data *d, int64_t row)
+{
+    const graphi_data_info *info = &d->info;
+    return (uint64_t)((d->position.epoch * info->batches + d->position.index) * info->batch + row);
 }
 
 static void next_images(graphi_data *d, float *out, int32_t *labels, int64_t *rows)
@@ -341,11 +361,7 @@ static void next_images(graphi_data *d, float *out, int32_t *labels, int64_t *ro
         int64_t index = d->chosen ? d->chosen[sample] : sample;
         const float *image = scaled_image(d, sample, index);
         labels[r] = d->set->labels[index];
-        if (d->set->channels == info->channels)
-            memcpy(out, image, (size_t)(pixels * info->channels) * sizeof *out);
-        for (int64_t p = 0; d->set->channels != info->channels && p < pixels; p++)
-            for (int64_t c = 0; c < info->channels; c++)
-                out[p * info->channels + c] = image[p];
+        augment_image(&d->augmentation, global_sample(d, r), image, out);
     }
     *rows = count;
 }

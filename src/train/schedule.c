@@ -57,6 +57,11 @@ static double rate_multi_step(const graphi_schedule *s, int64_t step)
     return s->base * pow(s->gamma, passed);
 }
 
+static double rate_sigmoid(const graphi_schedule *s, int64_t step)
+{
+    return s->base / (1 + exp(s->gamma * (double)(step - period_of(s))));
+}
+
 /* The text form, a letter a part: g gamma (above 0), p power, f floor (both 0 or more), n period, s start (both
  * counts), m marks, as many as there are. Parts after '|' may be left out. */
 static const struct kind {
@@ -70,8 +75,31 @@ static const struct kind {
     [GRAPHI_SCHEDULE_POLYNOMIAL] = {"polynomial", "n|pf", "polynomial:LENGTH[:POWER[:FLOOR]]", rate_polynomial},
     [GRAPHI_SCHEDULE_COSINE] = {"cosine", "n|f", "cosine:LENGTH[:FLOOR]", rate_cosine},
     [GRAPHI_SCHEDULE_MULTI_STEP] = {"multi-step", "gm|", "multi-step:GAMMA:MARK[:MARK...]", rate_multi_step},
+    [GRAPHI_SCHEDULE_SIGMOID] = {"sigmoid", "gn|", "sigmoid:GAMMA:MIDDLE", rate_sigmoid},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* What Caffe's solvers call them, where that is another name. */
+static const struct {
+    const char *name;
+    graphi_schedule_kind kind;
+} others[] = {
+    {"fixed", GRAPHI_SCHEDULE_CONSTANT},   {"exp", GRAPHI_SCHEDULE_EXPONENTIAL},
+    {"inv", GRAPHI_SCHEDULE_INVERSE},      {"poly", GRAPHI_SCHEDULE_POLYNOMIAL},
+    {"multistep", GRAPHI_SCHEDULE_MULTI_STEP},
+};
+
+/* KINDS: there is none of that name. */
+static int find_kind(const char *name)
+{
+    int found = 0;
+    while (found < KINDS && strcmp(kinds[found].name, name) != 0)
+        found++;
+    for (size_t i = 0; found == KINDS && i < sizeof others / sizeof *others; i++)
+        if (strcmp(others[i].name, name) == 0)
+            return (int)others[i].kind;
+    return found;
+}
 
 double graphi_schedule_rate(const graphi_schedule *schedule, int64_t step)
 {
@@ -178,13 +206,11 @@ static graphi_status parse_part(struct parser *p, char letter, const char *part)
 static graphi_status parse_kind(struct parser *p, char *text)
 {
     char *rest = text, *name = strsep(&rest, ":");
-    int found = 0;
-    while (found < KINDS && strcmp(kinds[found].name, name) != 0)
-        found++;
+    const int found = find_kind(name);
     if (found == KINDS)
         return fail(GRAPHI_INVALID, "learning-rate schedule",
                     "found \"%s\" in \"%s\", expected constant, step, exponential, "
-                    "inverse, polynomial, cosine or multi-step",
+                    "inverse, polynomial, cosine, multi-step or sigmoid",
                     name, p->whole);
     const struct kind *kind = &kinds[found];
     p->result.kind = (graphi_schedule_kind)found;
