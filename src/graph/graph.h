@@ -85,6 +85,7 @@ struct graphi_graph {
     graphi_status status;  /* the first error */
     char message[512];
     bool part;             /* a region of another graph: complete, graph_open refuses it */
+    bool vertex_function;  /* a region whose frontier is an input (ops/vertices.h) */
     bool rewritten;        /* by passes: nodes appended now are none of the user's */
     int depth;             /* of regions in regions; 0: it has none */
     bool backward;         /* nodes appended now belong to the backward pass */

@@ -50,6 +50,12 @@ enum op_role {
     IS_GIVEN_NORM, /* batch normalization by given statistics */
     IS_RECURRENCE, /* ops/recurrence.h */
     IS_RECURRENCE_GRADIENT,
+    IS_FRONTIER, /* ops/vertices.h */
+    IS_VERTEX_TAKE,
+    IS_VERTEX_PUT,
+    IS_VERTEX_SPREAD,
+    IS_VERTEX_COMBINE,
+    IS_VERTICES, /* with vertices_gradient */
 };
 
 /* An attribute "symbol" is the index of a symbol of its graph, or -1: inlining translates it. */
@@ -94,7 +100,7 @@ struct bind_call {
     graphi_streaming streaming; /* of which results: types.h */
     int threads; /* most that a call will have; 0: not known. For sizes of workspaces */
     int cores;   /* of the machine; 0: not known. For how work is cut, where no bit follows from that */
-    uint32_t absent;            /* bit i: nobody reads output i, which has no bytes: the kernel leaves it alone */
+    uint64_t absent;            /* bit i: nobody reads output i, which has no bytes: the kernel leaves it alone */
 };
 
 struct op_kind {
@@ -103,7 +109,7 @@ struct op_kind {
     const char *shapes;  /* of inputs to outputs, for the same; NULL: inputs broadcast to the result by numpy's rule */
     int min_inputs, max_inputs; /* max -1: any number */
     int outputs;                /* -1: attribute "outputs" tells */
-    uint32_t optional; /* bit i: output i has no bytes and is not written where nobody reads it */
+    uint64_t optional; /* bit i: output i has no bytes and is not written where nobody reads it */
     const struct op_attribute *attributes;
     unsigned flags;
     enum op_role role;

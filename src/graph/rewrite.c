@@ -72,6 +72,7 @@ graphi_status graph_clone(const graphi_graph *graph, graphi_graph **out)
     }
     copy->backward = graph->backward;
     copy->depth = graph->depth;
+    copy->vertex_function = graph->vertex_function;
     *out = copy;
     return GRAPHI_OK;
 }

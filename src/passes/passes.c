@@ -39,7 +39,8 @@
     X(pack, USUAL, 0, "stages bands", "weights are packed once for all products that read them")                       \
     X(round, USUAL, 0, "images pack", "images that several convolutions round to bfloat16 are rounded once")           \
     X(reuse, USUAL, 0, "fusion round",                                                                                 \
-      "operations on one weight follow each other where all weights are more than the caches hold")
+      "operations on one weight follow each other where all weights are more than the caches hold")                    \
+    X(bodies, ALWAYS, 0, "inline reuse", "vertex functions keep what is read, and get the passes of any graph")
 
 const struct pass passes[] = {
 #define X(name, when, again, after, summary) {#name, summary, pass_##name, PASS_##when, again, after},

@@ -68,6 +68,7 @@ graphi_status pass_fusion(graphi_graph *graph, const struct pass_options *option
 graphi_status pass_pack(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_round(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_reuse(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_bodies(graphi_graph *graph, const struct pass_options *options);
 graphi_status pack_convolutions(graphi_graph *graph,
                                 const struct pass_options *options); /* the second half of pass_pack */
 

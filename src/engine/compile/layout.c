@@ -24,13 +24,13 @@ static struct array_desc dense_desc(const struct value_type *type)
 }
 
 /* Optional outputs of a node that nobody reads. */
-static uint32_t absent(const struct layout *l, const struct node *node)
+static uint64_t absent(const struct layout *l, const struct node *node)
 {
-    uint32_t bits = node->kind->optional;
-    for (int i = 0; i < node->outputs && i < 32 && bits >> i; i++) {
+    uint64_t bits = node->kind->optional;
+    for (int i = 0; i < node->outputs && i < 64 && bits >> i; i++) {
         int32_t v = node->output + i;
         if (l->users_begin[v] < l->users_begin[v + 1] || l->output[v])
-            bits &= ~(UINT32_C(1) << i);
+            bits &= ~(UINT64_C(1) << i);
     }
     return bits;
 }
@@ -433,11 +433,11 @@ static graphi_status place_results(struct layout *l, int32_t id, struct array_de
         l->role[id] = ROLE_PREPARED;
         return own_buffer(l, node->output, BUFFER_PREPARED, -1);
     }
-    const uint32_t unread = absent(l, node);
+    const uint64_t unread = absent(l, node);
     for (int i = 0; i < node->outputs; i++) {
         if (c->place[node->output + i].buffer >= 0)
             continue;
-        bool none = i < 32 && unread >> i & 1;
+        bool none = i < 64 && unread >> i & 1;
         if (none || (!place_view(l, id, in, out) && !place_inplace(l, id, i)))
             TRY(own_buffer(l, node->output + i, BUFFER_ARENA, -1));
         if (none)
