@@ -51,6 +51,58 @@ static int close_all(void **state)
     return 0;
 }
 
+static void dynamic_networks(void **state)
+{
+    static const int32_t zero[] = {0, 0};
+    const graphi_input_graphs graphs = {.samples = 1, .vertices = 1, .sample = zero, .child_begin = zero};
+    const graphi_frontier_options bounds = {.vertices = 4};
+    const graphi_dynamic_options options = {.graphs = {.vertices = 4}, .state = {2}};
+    graphi_frontier *f;
+    graphi_frontier_lists lists;
+    graphi_input_graphs part;
+    refused(graphi_frontier_create(NULL, &f));
+    refused(graphi_frontier_create(&bounds, NULL));
+    check_ok(graphi_frontier_create(&bounds, &f));
+    refused(graphi_frontier_set(NULL, &graphs));
+    refused(graphi_frontier_set(f, NULL));
+    refused(graphi_frontier_set(f, &(graphi_input_graphs){.samples = 1, .vertices = 1}));
+    assert_int_equal(graphi_frontier_fits(NULL, &graphs, 0), 0);
+    assert_int_equal(graphi_frontier_fits(f, NULL, 0), 0);
+    assert_int_equal(graphi_frontier_fits(f, &(graphi_input_graphs){.samples = 1}, 0), 0);
+    refused(graphi_frontier_part(NULL, &graphs, 0, 1, &part));
+    refused(graphi_frontier_part(f, NULL, 0, 1, &part));
+    refused(graphi_frontier_part(f, &graphs, 0, 1, NULL));
+    assert_false(graphi_frontier_get(NULL, &lists));
+    assert_false(graphi_frontier_get(f, NULL));
+    refused(graphi_frontier_feed(NULL, &graphs, NULL, all.run));
+    refused(graphi_frontier_feed(f, NULL, NULL, all.run));
+    refused(graphi_frontier_feed(f, &graphs, NULL, NULL));
+    refused(graphi_frontier_feed(f, &graphs, NULL, all.run)); /* no dynamic part */
+    graphi_frontier_destroy(f);
+    graphi_frontier_destroy(NULL);
+    graphi_graph *graph;
+    check_ok(graphi_graph_create(&graph));
+    assert_null(graphi_dynamic_begin(NULL, &options));
+    assert_null(graphi_dynamic_begin(graph, NULL));
+    refused(graphi_graph_status(graph));
+    graphi_graph_destroy(graph);
+    assert_int_equal(graphi_vertex_rows(NULL), 0);
+    assert_null(graphi_vertex_function(NULL));
+    assert_int_equal(graphi_pull(NULL, 0), GRAPHI_NONE);
+    assert_int_equal(graphi_gather(NULL, 0, 0), GRAPHI_NONE);
+    assert_int_equal(graphi_gather_sum(NULL, 0), GRAPHI_NONE);
+    assert_int_equal(graphi_gather_each(NULL, 0), GRAPHI_NONE);
+    assert_int_equal(graphi_spread(NULL, 0), GRAPHI_NONE);
+    assert_int_equal(graphi_combine(NULL, 0), GRAPHI_NONE);
+    graphi_scatter(NULL, 0, 0);
+    graphi_push(NULL, 0, 0);
+    graphi_value pushed;
+    refused(graphi_dynamic_end(NULL, 1, &pushed));
+    check_ok(graphi_graph_create(&graph));
+    refused(graphi_dynamic_end(graphi_dynamic_begin(graph, &options), 1, NULL));
+    graphi_graph_destroy(graph);
+}
+
 static void texts(void **state)
 {
     graphi_vocabulary *v = NULL;
@@ -530,7 +582,7 @@ int main(void)
         cmocka_unit_test(plans),           cmocka_unit_test(profiles_and_simulations),
         cmocka_unit_test(states),          cmocka_unit_test(runs),
         cmocka_unit_test(trainings),       cmocka_unit_test(checkpoints),
-        cmocka_unit_test(sessions),
+        cmocka_unit_test(sessions),        cmocka_unit_test(dynamic_networks),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

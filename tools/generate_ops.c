@@ -94,9 +94,11 @@ static bool named(const char *const *names, const char *name)
 }
 
 /* What graph.h has a function for, and what only passes make, gets no builder. */
-static const char *const of_graph[] = {"assign", "call", "lstm", "gru", "rnn", "sequence_offsets", NULL};
+static const char *const of_graph[] = {"assign", "call", "lstm", "gru", "rnn", "sequence_offsets",
+                                      "frontier", "vertices", NULL};
 static const char *const of_passes[] = {
-    "program", "pack", "conv_pack", "conv_points", "recurrence_pack", "recurrence_gradient", "sequence_previous", NULL};
+    "program", "pack", "conv_pack", "conv_points", "recurrence_pack", "recurrence_gradient", "sequence_previous",
+    "vertex_take", "vertex_put", "vertex_spread", "vertex_combine", "vertices_gradient", NULL};
 
 static bool built(const char *name)
 {
@@ -155,8 +157,8 @@ static const char *const introduction =
     "Generated from the table of operations by `make docs`. Inputs in order (`a`, `b`, … of the builders in\n"
     "`graphi/ops.h`); outputs, where \"as told\", by attribute `outputs`. Values are float32 unless said; `[]` is a\n"
     "scalar; a size that several inputs name is the same. *Broadcast*: inputs of any shapes that meet by numpy's\n"
-    "rule, to the shape in which they meet. Marked `†`: only passes make it; marked `*`: `graphi/graph.h` has the\n"
-    "function.\n"
+    "rule, to the shape in which they meet. Marked `†`: only passes and builders of dynamic networks make it;\n"
+    "marked `*`: `graphi/graph.h`, `graphi/recurrent.h` or `graphi/dynamic.h` has the function.\n"
     "\n"
     "- **Windows**: OH = (H + top + bottom - dilation (KH - 1) - 1) / stride + 1, and OW alike, rounded down.\n"
     "  `ceil_mode` rounds up, but for a window that would begin behind the image. KH, KW of a pool are its `kernel`.\n"

@@ -26,7 +26,7 @@ typedef struct graphi_dynamic graphi_dynamic;
 typedef struct graphi_dynamic_options {
     const char *name;                    /* before its inputs and symbols; NULL: "graph" */
     graphi_frontier_options graphs;      /* bounds; what graphs may be is for graphi_frontier_set */
-    int64_t state[GRAPHI_VERTEX_STATES];   /* columns of what a vertex scatters; the first 0 ends them */
+    int64_t state[GRAPHI_VERTEX_STATES]; /* columns of what a vertex scatters; the first 0 ends them */
     bool in_rounds;                      /* what could come before or after the rounds is computed in them */
 } graphi_dynamic_options;
 

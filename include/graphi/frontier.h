@@ -23,7 +23,7 @@ typedef struct graphi_vertex_values {
 typedef struct graphi_input_graphs {
     int64_t samples, vertices, edges;
     const int32_t *sample;      /* [vertices]: which sample, 0 to samples - 1, not falling */
-    const int32_t *function;    /* [vertices]: which vertex function; NULL: 0 */
+    const int32_t *function;    /* [vertices]: which vertex function; NULL, and where there is one alone: 0 */
     const int32_t *child_begin; /* [vertices + 1]: the children of v are child[child_begin[v]], ... */
     const int32_t *child;       /* [edges]: vertices of the same sample, in the order of the children */
     int values;
@@ -43,15 +43,15 @@ typedef struct graphi_frontier_options {
 /* The order in which a batch is evaluated. Slots are places in that order: by function, then round, then sample. */
 typedef struct graphi_frontier_lists {
     int64_t vertices, edges, rounds, blocks; /* blocks: vertices that are evaluated together */
-    const int32_t *vertex;       /* [vertices]: of a slot */
-    const int32_t *slot;         /* [vertices]: of a vertex */
-    const int32_t *round;        /* [vertices]: of a vertex */
-    const int32_t *child_begin;  /* [vertices + 1]: by slot */
-    const int32_t *child;        /* [edges]: slots, in the order of the children */
-    const int32_t *parent_begin; /* [vertices + 1]: by slot */
-    const int32_t *parent_edge;  /* [edges]: places in `child`, by the parent's vertex */
-    const int32_t *block_slot;   /* [blocks]: the first */
-    const int32_t *block_rows;   /* [blocks] */
+    const int32_t *vertex;                   /* [vertices]: of a slot */
+    const int32_t *slot;                     /* [vertices]: of a vertex */
+    const int32_t *round;                    /* [vertices]: of a vertex */
+    const int32_t *child_begin;              /* [vertices + 1]: by slot */
+    const int32_t *child;                    /* [edges]: slots, in the order of the children */
+    const int32_t *parent_begin;             /* [vertices + 1]: by slot */
+    const int32_t *parent_edge;              /* [edges]: places in `child`, by the parent's vertex */
+    const int32_t *block_slot;               /* [blocks]: the first */
+    const int32_t *block_rows;               /* [blocks] */
 } graphi_frontier_lists;
 
 typedef struct graphi_frontier graphi_frontier;

@@ -8,6 +8,8 @@
 #include "graphi/checkpoint.h"
 #include "graphi/curves.h"
 #include "graphi/data.h"
+#include "graphi/dynamic.h"
+#include "graphi/frontier.h"
 #include "graphi/generate.h"
 #include "graphi/graph.h"
 #include "graphi/machine.h"

@@ -4,7 +4,10 @@
 
 #include <string.h>
 
-int64_t frontier_block_rows(const struct frontier_bounds *b) { return least(least(b->rows, FRONTIER_ROWS), b->vertices); }
+int64_t frontier_block_rows(const struct frontier_bounds *b)
+{
+    return least(least(b->rows, FRONTIER_ROWS), b->vertices);
+}
 
 int64_t frontier_block_edges(const struct frontier_bounds *b)
 {
@@ -18,9 +21,9 @@ static int64_t lay_out(const struct frontier_bounds *b, int32_t *data, struct fr
     const struct {
         int32_t **list;
         int64_t count;
-    } all[] = {{&lists->vertex, v},           {&lists->slot, v},        {&lists->round, v},
-               {&lists->child_begin, v + 1},  {&lists->child, e},       {&lists->edge_parent, e},
-               {&lists->parent_begin, v + 1}, {&lists->parent_edge, e}, {&lists->block_slot, v},
+    } all[] = {{&lists->vertex, v},           {&lists->slot, v},           {&lists->round, v},
+               {&lists->child_begin, v + 1},  {&lists->child, e},          {&lists->edge_parent, e},
+               {&lists->parent_begin, v + 1}, {&lists->parent_edge, e},    {&lists->block_slot, v},
                {&lists->block_rows, v},       {&lists->block_function, v}, {&lists->scratch, 2 * v + 2}};
     int64_t at = sizeof(struct frontier_head) / sizeof(int32_t);
     lists->head = (struct frontier_head *)data;
@@ -46,14 +49,18 @@ struct frontier_lists frontier_lists_in(const struct frontier_bounds *bounds, in
 
 /* --- checks --- */
 
-static int32_t begin_of(const struct frontier_graphs *g, int64_t v) { return v ? g->child_end[v - 1] : 0; }
+static int32_t begin_of(const struct frontier_graphs *g, int64_t v)
+{
+    return v ? g->child_end[v - 1] : 0;
+}
 
 static graphi_status check_vertex(const char *where, const struct frontier_bounds *b, const struct frontier_graphs *g,
                                   int64_t v)
 {
     const int64_t begin = begin_of(g, v), end = g->child_end[v];
     if (end < begin || end > g->edges)
-        return fail(GRAPHI_INVALID, where, "found vertex %lld with children from %lld to %lld, expected ends that do "
+        return fail(GRAPHI_INVALID, where,
+                    "found vertex %lld with children from %lld to %lld, expected ends that do "
                     "not fall and at most %lld",
                     (long long)v, (long long)begin, (long long)end, (long long)g->edges);
     if (end - begin > b->children)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order in which the vertices of a batch of input graphs are evaluated (cavs.txt 3): rounds by Kahn's algorithm,
- * then slots by (function, round, vertex), so that the rows of a function are contiguous in every array of it, and those
- * of one round within. Lists of children and of parents by slot, in fixed order, so that sums over them are. Pure
+ * then slots by (function, round, vertex), so that the rows of a function are contiguous in every array of it, and
+ * those of one round within. Lists of children and of parents by slot, in fixed order, so that sums over them are. Pure
  * integer work in proportion to vertices and edges; no recursion, nothing is allocated.
  *
  * All lists lie in one array of int32, whose size follows from the bounds: it is the result of the operation `frontier`
@@ -34,9 +34,9 @@ struct frontier_head {
 
 struct frontier_lists {
     struct frontier_head *head;
-    int32_t *vertex, *slot, *round;              /* by slot; by vertex twice */
-    int32_t *child_begin, *child, *edge_parent;  /* by slot; by edge: the child's and the parent's slot */
-    int32_t *parent_begin, *parent_edge;         /* by slot */
+    int32_t *vertex, *slot, *round;             /* by slot; by vertex twice */
+    int32_t *child_begin, *child, *edge_parent; /* by slot; by edge: the child's and the parent's slot */
+    int32_t *parent_begin, *parent_edge;        /* by slot */
     int32_t *block_slot, *block_rows, *block_function;
     int32_t *scratch; /* [2 vertices + 2] */
 };

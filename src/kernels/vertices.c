@@ -57,7 +57,8 @@ static int64_t first_row(const struct block *b, const struct vertices_array *a)
 
 static int64_t rows_in_block(const struct block *b, const struct vertices_array *a)
 {
-    return a->rows == VERTICES_FIXED ? a->count : (a->rows == VERTICES_EDGES ? b->edges : b->rows) * (int64_t)a->multiple;
+    return a->rows == VERTICES_FIXED ? a->count
+                                     : (a->rows == VERTICES_EDGES ? b->edges : b->rows) * (int64_t)a->multiple;
 }
 
 static char *rows_of(const struct block *b, const struct vertices_array *a)
@@ -187,7 +188,7 @@ static void move_parents(const struct block *b, const struct vertices_unit *u, c
 
 typedef void move_function(const struct block *b, const struct vertices_unit *u, const struct vertices_array *a);
 static move_function *const moves[] = {
-    [VERTICES_CHILD] = move_child,   [VERTICES_SUM] = move_sum,         [VERTICES_EACH] = move_each,
+    [VERTICES_CHILD] = move_child,     [VERTICES_SUM] = move_sum,       [VERTICES_EACH] = move_each,
     [VERTICES_PARENTS] = move_parents, [VERTICES_SPREAD] = move_spread, [VERTICES_COMBINE] = move_combine,
     [VERTICES_COPY] = move_copy,
 };
@@ -242,8 +243,8 @@ static int64_t rows_there(const struct frontier_head *h, const struct vertices_a
 }
 
 /* Every member checks; the first one clears rows that there are none of. */
-static graphi_status begin_loop(const struct vertices *v, const struct kernel_call *call,
-                                const struct frontier_head *h, int member)
+static graphi_status begin_loop(const struct vertices *v, const struct kernel_call *call, const struct frontier_head *h,
+                                int member)
 {
     const struct vertices_argument *a = TABLE(v, argument, struct vertices_argument);
     for (int64_t i = 0; i < v->inputs + v->outputs; i++, a++) {
@@ -252,7 +253,8 @@ static graphi_status begin_loop(const struct vertices *v, const struct kernel_ca
             continue;
         const int64_t rows = rows_there(h, a);
         if (array->rows < rows)
-            return fail(GRAPHI_INVALID, "vertices", "found %lld rows of %s of function %d, expected %lld: "
+            return fail(GRAPHI_INVALID, "vertices",
+                        "found %lld rows of %s of function %d, expected %lld: "
                         "graphi_frontier_feed sets the symbols",
                         (long long)array->rows, a->rows == VERTICES_EDGES ? "edges" : "vertices", a->function,
                         (long long)rows);
@@ -420,9 +422,12 @@ static graphi_status make(const struct vertices_spec *s, const struct step *step
 
 graphi_status vertices_bind(const struct vertices_spec *s, struct kernel *kernel)
 {
-    struct vertices v = {
-        .bounds = s->bounds, .backward = s->backward, .inputs = s->inputs, .outputs = s->outputs, .shares = s->shares,
-        .steps = 1};
+    struct vertices v = {.bounds = s->bounds,
+                         .backward = s->backward,
+                         .inputs = s->inputs,
+                         .outputs = s->outputs,
+                         .shares = s->shares,
+                         .steps = 1};
     struct step *step = mem_zalloc_array((size_t)s->units * KERNEL_MAX_PHASES + 1, sizeof *step);
     if (!step)
         return fail_memory("vertices", sizeof *step * (size_t)s->units);

@@ -25,10 +25,10 @@ enum vertices_rows {
 
 struct vertices_array {
     int32_t place, rows;
-    int32_t index;     /* of an argument */
-    int32_t multiple;  /* matrix rows a vertex or edge */
-    int64_t offset;    /* bytes: of `column` within a row, in the workspace behind where the array begins */
-    int64_t row_bytes; /* from row to row */
+    int32_t index;        /* of an argument */
+    int32_t multiple;     /* matrix rows a vertex or edge */
+    int64_t offset;       /* bytes: of `column` within a row, in the workspace behind where the array begins */
+    int64_t row_bytes;    /* from row to row */
     int64_t column, used; /* bytes: where in a row, and how many */
     int64_t begin, bytes; /* WORK: of the whole array */
     int64_t count;        /* rows of a fixed one */
@@ -79,7 +79,7 @@ struct vertices_spec {
     const struct vertices_array *array;
     const struct vertices_term *term;
     struct kernel *kernel; /* theirs stay the caller's */
-    const void *data; /* of constants; offsets count from here */
+    const void *data;      /* of constants; offsets count from here */
     size_t data_bytes, workspace;
     double flops, bytes;
     int shares; /* most members of a team that have work */

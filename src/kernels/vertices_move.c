@@ -24,8 +24,12 @@ static const float *source_of(const struct moving *m, int64_t r)
     const int64_t columns = m->spec->columns;
     int64_t row = -1;
     switch (m->spec->move) {
-    case VERTICES_MOVE_TAKE: row = r < m->slots ? m->lists.vertex[m->slot + r] : -1; break;
-    case VERTICES_MOVE_SPREAD: row = r < m->edges ? m->lists.edge_parent[m->edge + r] - m->slot : -1; break;
+    case VERTICES_MOVE_TAKE:
+        row = r < m->slots ? m->lists.vertex[m->slot + r] : -1;
+        break;
+    case VERTICES_MOVE_SPREAD:
+        row = r < m->edges ? m->lists.edge_parent[m->edge + r] - m->slot : -1;
+        break;
     default:
         row = r < m->lists.head->vertices ? m->lists.slot[r] - m->slot : -1;
         row = row < m->slots ? row : -1;
@@ -53,7 +57,8 @@ static graphi_status check(const struct moving *m, const struct kernel_call *cal
     const int64_t move = m->spec->move;
     if (call->in[1].rows >= in[move] && call->out[0].rows >= out[move])
         return GRAPHI_OK;
-    return fail(GRAPHI_INVALID, "rows of vertices", "found %lld and %lld, expected %lld and %lld of function %lld: "
+    return fail(GRAPHI_INVALID, "rows of vertices",
+                "found %lld and %lld, expected %lld and %lld of function %lld: "
                 "graphi_frontier_feed sets the symbols",
                 (long long)call->in[1].rows, (long long)call->out[0].rows, (long long)in[move], (long long)out[move],
                 (long long)m->spec->function);
@@ -63,9 +68,8 @@ static graphi_status run(const struct kernel_call *call, int phase, int share)
 {
     const struct move *move = call->params;
     const struct vertices_move_spec *spec = &move->spec;
-    struct moving m = {.spec = spec,
-                       .lists = frontier_lists_in(&spec->bounds, call->in[0].data),
-                       .x = call->in[1].data};
+    struct moving m = {
+        .spec = spec, .lists = frontier_lists_in(&spec->bounds, call->in[0].data), .x = call->in[1].data};
     const struct frontier_head *h = m.lists.head;
     m.slot = h->function_begin[spec->function];
     m.slots = h->function_begin[spec->function + 1] - m.slot;

@@ -12,7 +12,10 @@ static inline void row_copy(void *to, const void *from, int64_t columns)
     memcpy(to, from, (size_t)columns * sizeof(float));
 }
 
-static inline void row_clear(void *to, int64_t columns) { memset(to, 0, (size_t)columns * sizeof(float)); }
+static inline void row_clear(void *to, int64_t columns)
+{
+    memset(to, 0, (size_t)columns * sizeof(float));
+}
 
 static inline void row_add(void *to, const void *from, int64_t columns)
 {

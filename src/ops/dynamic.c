@@ -30,9 +30,9 @@ struct function {
     ARRAY(struct pull) pulls;
     ARRAY(struct gathered) gathers;
     graphi_value scatter[GRAPHI_VERTEX_STATES], push[GRAPHI_VERTEX_PUSHES];
-    bool *follows, *needed, *loop;            /* from something gathered; for what is scattered; made in the loop */
+    bool *follows, *needed, *loop;               /* from something gathered; for what is scattered; made in the loop */
     graphi_value *outside, *inside, *transposed; /* maps of the copies */
-    int32_t *kept;                            /* output of the node; -1: none */
+    int32_t *kept;                               /* output of the node; -1: none */
 };
 
 struct graphi_dynamic {
@@ -48,7 +48,10 @@ struct graphi_dynamic {
     struct vertices_build build;
 };
 
-static graphi_value broken(graphi_dynamic *d, graphi_status status) { return graph_broken(d->graph, status); }
+static graphi_value broken(graphi_dynamic *d, graphi_status status)
+{
+    return graph_broken(d->graph, status);
+}
 
 /* --- beginning --- */
 
@@ -89,7 +92,8 @@ static graphi_status settle(const graphi_dynamic_options *o, graphi_dynamic *d)
                         (long long)d->width[d->states - 1]);
     }
     if (!d->states || (o->name && (!*o->name || strlen(o->name) >= sizeof d->name)))
-        return fail(GRAPHI_INVALID, "dynamic", "found %lld states and the name '%.80s', expected 1 to %d states and a "
+        return fail(GRAPHI_INVALID, "dynamic",
+                    "found %lld states and the name '%.80s', expected 1 to %d states and a "
                     "name of 1 to %zu bytes",
                     (long long)d->states, d->name, GRAPHI_VERTEX_STATES, sizeof d->name - 1);
     return GRAPHI_OK;
@@ -124,9 +128,9 @@ graphi_dynamic *graphi_dynamic_begin(graphi_graph *graph, const graphi_dynamic_o
         d->graph = graph;
         if (d->bounds.functions < 1 || d->bounds.functions > GRAPHI_VERTEX_FUNCTIONS || d->bounds.vertices < 1 ||
             d->bounds.vertices > 1 << 28)
-            status = fail(GRAPHI_INVALID, "dynamic", "found %lld functions and %lld vertices, expected 1 to %d, 1 to %d",
-                          (long long)d->bounds.functions, (long long)d->bounds.vertices, GRAPHI_VERTEX_FUNCTIONS,
-                          1 << 28);
+            status =
+                fail(GRAPHI_INVALID, "dynamic", "found %lld functions and %lld vertices, expected 1 to %d, 1 to %d",
+                     (long long)d->bounds.functions, (long long)d->bounds.vertices, GRAPHI_VERTEX_FUNCTIONS, 1 << 28);
         else
             add_structure(d);
     }
@@ -137,7 +141,10 @@ graphi_dynamic *graphi_dynamic_begin(graphi_graph *graph, const graphi_dynamic_o
     return NULL;
 }
 
-int64_t graphi_vertex_rows(const graphi_dynamic *d) { return d ? d->rows : 0; }
+int64_t graphi_vertex_rows(const graphi_dynamic *d)
+{
+    return d ? d->rows : 0;
+}
 
 /* --- declaring a function --- */
 
@@ -145,8 +152,9 @@ static struct function *open_function(graphi_dynamic *d)
 {
     if (!d || !d->begun) {
         if (d)
-            broken(d, fail(GRAPHI_INVALID, "dynamic", "found no vertex function, expected graphi_vertex_function "
-                                                      "before what it does"));
+            broken(d, fail(GRAPHI_INVALID, "dynamic",
+                           "found no vertex function, expected graphi_vertex_function "
+                           "before what it does"));
         return NULL;
     }
     return &d->function[d->begun - 1];
@@ -157,8 +165,9 @@ graphi_graph *graphi_vertex_function(graphi_dynamic *d)
     if (!d || !graph_open(d->graph))
         return NULL;
     if (d->begun == d->bounds.functions) {
-        broken(d, fail(GRAPHI_INVALID, "dynamic", "found more than %lld vertex functions, expected as many as the "
-                                                  "options say",
+        broken(d, fail(GRAPHI_INVALID, "dynamic",
+                       "found more than %lld vertex functions, expected as many as the "
+                       "options say",
                        (long long)d->bounds.functions));
         return NULL;
     }
@@ -229,9 +238,15 @@ graphi_value graphi_gather(graphi_dynamic *d, int state, int64_t child)
     return gather(d, state, VERTICES_CHILD, child);
 }
 
-graphi_value graphi_gather_sum(graphi_dynamic *d, int state) { return gather(d, state, VERTICES_SUM, 0); }
+graphi_value graphi_gather_sum(graphi_dynamic *d, int state)
+{
+    return gather(d, state, VERTICES_SUM, 0);
+}
 
-graphi_value graphi_gather_each(graphi_dynamic *d, int state) { return gather(d, state, VERTICES_EACH, 0); }
+graphi_value graphi_gather_each(graphi_dynamic *d, int state)
+{
+    return gather(d, state, VERTICES_EACH, 0);
+}
 
 static graphi_value move(graphi_dynamic *d, const char *kind, graphi_value rows, int64_t symbol)
 {
@@ -245,7 +260,10 @@ static graphi_value move(graphi_dynamic *d, const char *kind, graphi_value rows,
     return graphi_op(f->graph, kind, 2, (graphi_value[]){f->graph->inputs.data[0], rows}, 3, attributes);
 }
 
-graphi_value graphi_spread(graphi_dynamic *d, graphi_value rows) { return move(d, "vertex_spread", rows, BODY_EDGES); }
+graphi_value graphi_spread(graphi_dynamic *d, graphi_value rows)
+{
+    return move(d, "vertex_spread", rows, BODY_EDGES);
+}
 
 graphi_value graphi_combine(graphi_dynamic *d, graphi_value edges)
 {
@@ -275,8 +293,10 @@ void graphi_scatter(graphi_dynamic *d, int state, graphi_value rows)
     struct function *f = open_function(d);
     if (!f || !is_open(d, f))
         return;
-    if (state < 0 || state >= d->states || f->scatter[state] != GRAPHI_NONE || !are_rows(f->graph, rows, d->width[state]))
-        broken(d, fail(GRAPHI_INVALID, "scatter", "found value %d for state %d of function %d, expected rows of vertices, "
+    if (state < 0 || state >= d->states || f->scatter[state] != GRAPHI_NONE ||
+        !are_rows(f->graph, rows, d->width[state]))
+        broken(d, fail(GRAPHI_INVALID, "scatter",
+                       "found value %d for state %d of function %d, expected rows of vertices, "
                        "float32 with %lld columns, once for each of %lld states",
                        rows, state, d->begun - 1, (long long)d->width[state >= 0 && state < d->states ? state : 0],
                        (long long)d->states));
@@ -290,7 +310,8 @@ void graphi_push(graphi_dynamic *d, int push, graphi_value rows)
     if (!f || !is_open(d, f))
         return;
     if (push < 0 || push >= GRAPHI_VERTEX_PUSHES || f->push[push] != GRAPHI_NONE || !are_rows(f->graph, rows, 0))
-        broken(d, fail(GRAPHI_INVALID, "push", "found value %d as number %d of function %d, expected float32 rows of "
+        broken(d, fail(GRAPHI_INVALID, "push",
+                       "found value %d as number %d of function %d, expected float32 rows of "
                        "vertices, once for each number of 0 to %d",
                        rows, push, d->begun - 1, GRAPHI_VERTEX_PUSHES - 1));
     else
@@ -299,7 +320,10 @@ void graphi_push(graphi_dynamic *d, int push, graphi_value rows)
 
 /* --- checks at the end --- */
 
-static bool on_rows(const graphi_graph *graph, int32_t v) { return graph_value(graph, v)->type.symbol >= 0; }
+static bool on_rows(const graphi_graph *graph, int32_t v)
+{
+    return graph_value(graph, v)->type.symbol >= 0;
+}
 
 static graphi_status check_node(const graphi_graph *graph, int32_t id)
 {
@@ -310,12 +334,14 @@ static graphi_status check_node(const graphi_graph *graph, int32_t id)
     for (int k = 0; k < node->inputs; k++)
         in |= on_rows(graph, node->input[k]);
     if (node->regions || node->kind->flags & (OP_RANDOM | OP_EFFECT))
-        return fail(GRAPHI_INVALID, where, "found it in a vertex function, expected no random numbers, effects or "
-                                           "sub-graphs");
+        return fail(GRAPHI_INVALID, where,
+                    "found it in a vertex function, expected no random numbers, effects or "
+                    "sub-graphs");
     for (int k = 0; k < node->outputs && in; k++)
         if (!on_rows(graph, node->output + k) || !graph_value(graph, node->output + k)->type.rank)
-            return fail(GRAPHI_INVALID, where, "found an operation that mixes the rows of vertices, expected each row "
-                                               "by itself");
+            return fail(GRAPHI_INVALID, where,
+                        "found an operation that mixes the rows of vertices, expected each row "
+                        "by itself");
     return GRAPHI_OK;
 }
 
@@ -324,13 +350,15 @@ static graphi_status check_function(const graphi_dynamic *d, int i)
     const struct function *f = &d->function[i];
     TRY(graphi_graph_status(f->graph));
     if (f->graph->inputs.count != 1 + f->pulls.count + f->gathers.count || f->graph->symbols.count != 2)
-        return fail(GRAPHI_INVALID, "vertex function", "found an input or a symbol of its own in function %d, expected "
-                                                       "graphi_pull and graphi_gather",
+        return fail(GRAPHI_INVALID, "vertex function",
+                    "found an input or a symbol of its own in function %d, expected "
+                    "graphi_pull and graphi_gather",
                     i);
     for (int s = 0; s < d->states; s++)
         if (f->scatter[s] == GRAPHI_NONE)
-            return fail(GRAPHI_INVALID, "vertex function", "found state %d of function %d not scattered, expected all "
-                                                           "states",
+            return fail(GRAPHI_INVALID, "vertex function",
+                        "found state %d of function %d not scattered, expected all "
+                        "states",
                         s, i);
     for (int32_t n = 0; n < (int32_t)f->graph->nodes.count; n++)
         TRY(check_node(f->graph, n));
@@ -349,7 +377,8 @@ static graphi_status check_parts(const graphi_dynamic *d, int count)
         for (int i = 0; i < d->begun; i++)
             any |= p < GRAPHI_VERTEX_PUSHES && d->function[i].push[p] != GRAPHI_NONE;
         if (!any)
-            return fail(GRAPHI_INVALID, "dynamic", "found push %d of no vertex function, expected one that makes it", p);
+            return fail(GRAPHI_INVALID, "dynamic", "found push %d of no vertex function, expected one that makes it",
+                        p);
     }
     return GRAPHI_OK;
 }
@@ -404,7 +433,10 @@ static void cut(const graphi_dynamic *d, struct function *f)
     }
 }
 
-static bool in_loop(const struct function *f, int32_t n) { return f->loop[graph_node(f->graph, n)->output]; }
+static bool in_loop(const struct function *f, int32_t n)
+{
+    return f->loop[graph_node(f->graph, n)->output];
+}
 
 static graphi_value outside_parameter(graphi_dynamic *d, const struct value *v)
 {
@@ -412,8 +444,7 @@ static graphi_value outside_parameter(graphi_dynamic *d, const struct value *v)
     if (known >= 0 && graph_value(d->graph, known)->kind == VALUE_PARAMETER &&
         type_equal(&graph_value(d->graph, known)->type, &v->type))
         return known;
-    const graphi_value made =
-        graphi_parameter(d->graph, v->name, v->type.dtype, v->type.rank, v->type.dims, &v->init);
+    const graphi_value made = graphi_parameter(d->graph, v->name, v->type.dtype, v->type.rank, v->type.dims, &v->init);
     if (v->frozen)
         graphi_freeze(d->graph, made);
     return made;
@@ -423,8 +454,8 @@ static graphi_value take(graphi_dynamic *d, int f, const char *kind, graphi_valu
 {
     int64_t bounds[VERTEX_BOUNDS];
     vertex_bounds_put(&d->bounds, bounds);
-    const graphi_attribute attributes[] = {ints_attribute("bounds", bounds, VERTEX_BOUNDS), int_attribute("function", f),
-                                           int_attribute("symbol", symbol)};
+    const graphi_attribute attributes[] = {ints_attribute("bounds", bounds, VERTEX_BOUNDS),
+                                           int_attribute("function", f), int_attribute("symbol", symbol)};
     return graphi_op(d->graph, kind, 2, (graphi_value[]){d->frontier, x}, 3, attributes);
 }
 
@@ -465,10 +496,8 @@ static void place_sources(graphi_dynamic *d, int i)
 static void copy_outside(graphi_dynamic *d, int i, bool after)
 {
     struct function *f = &d->function[i];
-    struct vertices_copy copy = {.from = f->graph,
-                                 .to = d->graph,
-                                 .map = f->outside,
-                                 .symbol = {d->symbol[1 + 2 * i], d->symbol[2 + 2 * i]}};
+    struct vertices_copy copy = {
+        .from = f->graph, .to = d->graph, .map = f->outside, .symbol = {d->symbol[1 + 2 * i], d->symbol[2 + 2 * i]}};
     for (int32_t n = 0; n < (int32_t)f->graph->nodes.count && d->graph->status == GRAPHI_OK; n++)
         if (!in_loop(f, n) && f->follows[graph_node(f->graph, n)->output] == after)
             vertices_copy_node(&copy, n);
@@ -536,8 +565,8 @@ static int64_t add_weights(graphi_dynamic *d, struct function *f, graphi_graph *
                 v == f->graph->inputs.data[0])
                 continue;
             *place = region_input(body, transposes ? "transposed" : "weights", f, v, transposes);
-            d->build.broken |= !array_push(
-                &d->build.inputs, transposes ? vertices_transpose(d->graph, f->outside[v]) : f->outside[v]);
+            d->build.broken |=
+                !array_push(&d->build.inputs, transposes ? vertices_transpose(d->graph, f->outside[v]) : f->outside[v]);
             count++;
         }
     }
@@ -564,11 +593,8 @@ static void build_body(graphi_dynamic *d, int i)
     const int64_t weights = add_weights(d, f, body);
     vertices_build_function(&d->build, rows, (int64_t)f->gathers.count, weights, gathers);
     mem_free(gathers);
-    struct vertices_copy copy = {.from = f->graph,
-                                 .to = body,
-                                 .map = f->inside,
-                                 .transposed = f->transposed,
-                                 .symbol = {BODY_ROWS, BODY_EDGES}};
+    struct vertices_copy copy = {
+        .from = f->graph, .to = body, .map = f->inside, .transposed = f->transposed, .symbol = {BODY_ROWS, BODY_EDGES}};
     for (int32_t n = 0; n < (int32_t)f->graph->nodes.count && body->status == GRAPHI_OK; n++)
         if (in_loop(f, n))
             vertices_copy_node(&copy, n);
@@ -587,8 +613,9 @@ static void add_type(graphi_dynamic *d, enum vertices_rows rows, const struct va
 static void add_states(graphi_dynamic *d)
 {
     for (int s = 0; s < VERTICES_FIRST_KEPT; s++, d->build.outputs++) {
-        const struct value_type type = {
-            .dtype = GRAPHI_F32, .rank = s < d->states ? 2 : 1, .dims = {s < d->states ? d->bounds.vertices : 1, d->width[s]}};
+        const struct value_type type = {.dtype = GRAPHI_F32,
+                                        .rank = s < d->states ? 2 : 1,
+                                        .dims = {s < d->states ? d->bounds.vertices : 1, d->width[s]}};
         add_type(d, s < d->states ? VERTICES_SLOTS : VERTICES_FIXED, &type);
         char name[24];
         snprintf(name, sizeof name, "o%d", s);
@@ -636,7 +663,7 @@ static void build_loop(graphi_dynamic *d)
         for (int i = 0; i < d->begun; i++)
             add_kept(d, i);
     }
-    const graphi_value first = vertices_build_end(&d->build, "vertices");
+    const graphi_value first = vertices_build_end(&d->build, &ops_vertices[0]);
     for (int i = 0; i < d->begun && first != GRAPHI_NONE; i++)
         for (size_t v = 0; v < d->function[i].graph->values.count; v++)
             if (d->function[i].kept[v] >= 0)
@@ -678,8 +705,9 @@ static graphi_status build(graphi_dynamic *d, int count, graphi_value *pushed)
 graphi_status graphi_dynamic_end(graphi_dynamic *d, int count, graphi_value *pushed)
 {
     if (!d)
-        return fail(GRAPHI_INVALID, "dynamic", "found NULL, expected what graphi_dynamic_begin gave: the graph's status "
-                                               "says why it gave nothing");
+        return fail(GRAPHI_INVALID, "dynamic",
+                    "found NULL, expected what graphi_dynamic_begin gave: the graph's status "
+                    "says why it gave nothing");
     graphi_status status = count && !pushed ? fail(GRAPHI_INVALID, "dynamic", "found NULL as pushed, expected room")
                                             : build(d, count, pushed);
     graph_broken(d->graph, status);

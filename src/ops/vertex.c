@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order of a batch of input graphs, and moves of rows between vertices, slots and edges. Each move is the adjoint of
- * another one (cavs.txt 3.1): take and put, spread and combine. In vertex functions spread and combine are part of the
- * loop; here they run over all rows of a function. */
+/* The order of a batch of input graphs, and moves of rows between vertices, slots and edges. Each move is the adjoint
+ * of another one (cavs.txt 3.1): take and put, spread and combine. In vertex functions spread and combine are part of
+ * the loop; here they run over all rows of a function. */
 #include "ops/vertices.h"
 
 #include "ops/build.h"
@@ -20,7 +20,8 @@ graphi_status vertex_bounds_of(const char *where, const struct node *node, struc
     const int count = attr_ints(node, "bounds", &i);
     if (count != VERTEX_BOUNDS || i[0] < 1 || i[0] > most_vertices || i[1] < 1 || i[1] > most_vertices || i[2] < 1 ||
         i[2] > i[1] || i[3] < 1 || i[3] > FRONTIER_ROWS || i[4] < 1 || i[4] > FRONTIER_FUNCTIONS)
-        return fail(GRAPHI_INVALID, where, "found bounds of %d numbers, expected vertices and edges of 1 to %lld, "
+        return fail(GRAPHI_INVALID, where,
+                    "found bounds of %d numbers, expected vertices and edges of 1 to %lld, "
                     "children up to the edges, rows of 1 to %d, functions of 1 to %d",
                     count, (long long)most_vertices, FRONTIER_ROWS, FRONTIER_FUNCTIONS);
     *out = (struct frontier_bounds){i[0], i[1], i[2], i[3], i[4]};
@@ -34,8 +35,7 @@ static bool same_bounds(const struct frontier_bounds *a, const struct frontier_b
 
 graphi_status vertex_expect_frontier(const struct shape_call *call, int input, const struct frontier_bounds *bounds)
 {
-    const struct value_type wanted = {
-        .dtype = GRAPHI_I32, .rank = 1, .dims = {frontier_count(bounds)}, .symbol = -1};
+    const struct value_type wanted = {.dtype = GRAPHI_I32, .rank = 1, .dims = {frontier_count(bounds)}, .symbol = -1};
     TRY(expect_type(call, input, &wanted));
     const int32_t producer = graph_value(call->graph, call->node->input[input])->node;
     if (producer < 0)
@@ -100,8 +100,9 @@ static graphi_status move_shape(const struct shape_call *call)
                     (long long)b.functions - 1);
     const int64_t from = move == VERTICES_MOVE_COMBINE ? b.edges : b.vertices;
     const int64_t to = move == VERTICES_MOVE_SPREAD ? b.edges : b.vertices;
-    TRY(expect(call, 1, x->rank >= 1 && x->symbol >= 0 && x->dims[0] == from &&
-                            (x->dtype == GRAPHI_F32 || (x->dtype == GRAPHI_I32 && move == VERTICES_MOVE_TAKE)),
+    TRY(expect(call, 1,
+               x->rank >= 1 && x->symbol >= 0 && x->dims[0] == from &&
+                   (x->dtype == GRAPHI_F32 || (x->dtype == GRAPHI_I32 && move == VERTICES_MOVE_TAKE)),
                "float32 rows that follow the symbol of vertices, or of edges to combine"));
     return vertex_rows_type(call, attr_int(call->node, "symbol"), to, x, &call->out[0]);
 }

@@ -104,6 +104,9 @@ struct vertices_build {
 void vertices_build_output(struct vertices_build *b, int function, graphi_graph *body, graphi_value value);
 void vertices_build_function(struct vertices_build *b, int64_t rows, int64_t gathers, int64_t weights,
                              const struct vertices_gather *gather);
-graphi_value vertices_build_end(struct vertices_build *b, const char *kind);
+graphi_value vertices_build_end(struct vertices_build *b, const struct op_kind *kind);
+
+/* vertices, then vertices_gradient. */
+extern const struct op_kind ops_vertices[];
 
 #endif

@@ -179,11 +179,8 @@ static void release(struct binder *b, int32_t node)
 
 static struct vertices_unit *add_unit(struct binder *b, enum vertices_work work, int inputs, int outputs)
 {
-    const struct vertices_unit unit = {.work = work,
-                                       .function = b->f,
-                                       .array = (int32_t)b->arrays.count,
-                                       .inputs = inputs,
-                                       .outputs = outputs};
+    const struct vertices_unit unit = {
+        .work = work, .function = b->f, .array = (int32_t)b->arrays.count, .inputs = inputs, .outputs = outputs};
     if (!array_push(&b->units, unit)) {
         b->broken = true;
         return NULL;
@@ -297,8 +294,8 @@ static bool place_view(struct binder *b, int32_t id)
     if (!node->kind->view(&call, &view, &offset) || (!array_is_dense(&view) && b->dense[node->output]))
         return false;
     const struct value_type *type = &graph_value(b->body, node->output)->type;
-    b->at[node->output] = place_at(b, type, &view, b->at[node->input[0]].array,
-                                   offset * (int64_t)graphi_dtype_size(view.dtype));
+    b->at[node->output] =
+        place_at(b, type, &view, b->at[node->input[0]].array, offset * (int64_t)graphi_dtype_size(view.dtype));
     if (b->last[node->output] > b->last[node->input[0]])
         b->last[node->input[0]] = b->last[node->output];
     return true;
@@ -455,7 +452,8 @@ static graphi_status add_node(struct binder *b, int32_t id)
 {
     const struct node *node = graph_node(b->body, id);
     if (node->inputs + node->outputs > VERTICES_UNIT_ARRAYS)
-        return fail(GRAPHI_UNSUPPORTED, b->call->where, "found an operation of %d values in a vertex function, "
+        return fail(GRAPHI_UNSUPPORTED, b->call->where,
+                    "found an operation of %d values in a vertex function, "
                     "expected at most %d",
                     node->inputs + node->outputs, VERTICES_UNIT_ARRAYS);
     if (node_is(node, IS_VERTEX_SPREAD) || node_is(node, IS_VERTEX_COMBINE)) {
@@ -537,8 +535,7 @@ static graphi_status bind_function(struct binder *b)
     find_homes(b);
     place_sources(b);
     for (int32_t n = (int32_t)b->body->nodes.count - 1; n >= 0; n--)
-        if (graph_node(b->body, n)->kind->flags & OP_PARTS &&
-            graph_node(b->body, n)->inputs < VERTICES_UNIT_ARRAYS)
+        if (graph_node(b->body, n)->kind->flags & OP_PARTS && graph_node(b->body, n)->inputs < VERTICES_UNIT_ARRAYS)
             place_parts(b, n);
     place_gathered(b);
     if (b->node.backward)
@@ -614,19 +611,24 @@ static void describe(const struct binder *b, struct vertices_argument *argument)
             for (int64_t seen = -1; seen < 1 + i;)
                 seen += graph_value(body, ++at)->kind == VALUE_INPUT;
             const struct value_type *type = &graph_value(body, at)->type;
-            argument[n->function[f].input + i] = (struct vertices_argument){
-                .rows = rows_kind(type), .function = f, .multiple = (int32_t)multiple_of(b, type), .present = 1,
-                .row_bytes = desc->strides[0] * (int64_t)graphi_dtype_size(desc->dtype)};
+            argument[n->function[f].input + i] =
+                (struct vertices_argument){.rows = rows_kind(type),
+                                           .function = f,
+                                           .multiple = (int32_t)multiple_of(b, type),
+                                           .present = 1,
+                                           .row_bytes = desc->strides[0] * (int64_t)graphi_dtype_size(desc->dtype)};
         }
     attr_ints(b->call->node, "types", &types);
     for (int k = 0; k < b->call->node->outputs; k++, types += VERTICES_TYPE) {
         const struct array_desc *desc = &b->call->out[k];
         const bool edges = types[1] == VERTICES_EDGES;
         const int64_t bound = edges ? n->bounds.edges : n->bounds.vertices;
-        argument[b->call->node->inputs + k] = (struct vertices_argument){
-            .rows = (int32_t)types[1], .function = (int32_t)types[0], .multiple = (int32_t)(desc->dims[0] / bound),
-            .present = types[1] != VERTICES_FIXED && !(k < 64 && b->call->absent >> k & 1),
-            .row_bytes = desc->strides[0] * (int64_t)graphi_dtype_size(desc->dtype)};
+        argument[b->call->node->inputs + k] =
+            (struct vertices_argument){.rows = (int32_t)types[1],
+                                       .function = (int32_t)types[0],
+                                       .multiple = (int32_t)(desc->dims[0] / bound),
+                                       .present = types[1] != VERTICES_FIXED && !(k < 64 && b->call->absent >> k & 1),
+                                       .row_bytes = desc->strides[0] * (int64_t)graphi_dtype_size(desc->dtype)};
     }
 }
 

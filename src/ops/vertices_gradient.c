@@ -12,11 +12,11 @@
 struct side {
     const struct vertices_function *function;
     int f;
-    graphi_graph *graph; /* the region and its derivative */
+    graphi_graph *graph;   /* the region and its derivative */
     int32_t values, nodes; /* of them, those of the region */
     int32_t *inputs;
     graphi_value seed[VERTICES_STATES], *gradient; /* gradient: by place among rows, gathers, weights */
-    graphi_value *given;  /* row value from outside: of the graph outside, GRAPHI_NONE: it is made in the loop */
+    graphi_value *given; /* row value from outside: of the graph outside, GRAPHI_NONE: it is made in the loop */
     bool *wanted, *on_rows, *result; /* on_rows: has rows or follows from some; result: read outside of the loop */
     graphi_value *outside, *inside, *transposed; /* maps of the copies */
     graphi_graph *body;
@@ -30,10 +30,19 @@ struct rule {
     graphi_value first; /* output of the gradient's node */
 };
 
-static bool has_rows(const struct side *s, int32_t v) { return graph_value(s->graph, v)->type.symbol >= 0; }
+static bool has_rows(const struct side *s, int32_t v)
+{
+    return graph_value(s->graph, v)->type.symbol >= 0;
+}
 
-static int64_t middle(const struct side *s) { return 1 + s->function->rows; }
-static int64_t last(const struct side *s) { return middle(s) + s->function->gathers; }
+static int64_t middle(const struct side *s)
+{
+    return 1 + s->function->rows;
+}
+static int64_t last(const struct side *s)
+{
+    return middle(s) + s->function->gathers;
+}
 
 /* The forward node's result that holds a value of the region; of one that is a state too, a result in the order of the
  * function, if there is one. */
@@ -66,8 +75,7 @@ static int find_wrt(const struct rule *r, const struct side *s, graphi_value *wr
     for (int64_t i = 1; i < last(s) + s->function->weights; i++) {
         const bool gathered = i >= middle(s) && i < last(s);
         const int64_t argument = s->function->input + i - 1 - (i >= last(s) ? s->function->gathers : 0);
-        if (graph_value(s->graph, s->inputs[i])->type.dtype != GRAPHI_F32 ||
-            (!gathered && !r->call->needed[argument]))
+        if (graph_value(s->graph, s->inputs[i])->type.dtype != GRAPHI_F32 || (!gathered && !r->call->needed[argument]))
             continue;
         place[n] = (int)i - 1;
         wrt[n++] = s->inputs[i];
@@ -396,7 +404,8 @@ static graphi_status build(struct rule *r)
         mem_free(gather);
     }
     if (!status) {
-        r->first = vertices_build_end(&r->build, "vertices_gradient");
+        /* the row behind its own in the table */
+        r->first = vertices_build_end(&r->build, r->call->op->kind + 1);
         status = r->call->graph->status;
     } else {
         for (int f = 0; f < r->node.functions; f++)

@@ -147,6 +147,9 @@ graphi_status passes_check_order(const struct pass *table)
 graphi_status passes_run(graphi_graph *graph, const struct pass_options *options)
 {
     const struct pass *pass = passes;
+    struct pass_options with = *options;
+    with.all = passes_run;
+    options = &with;
     TRY(graphi_pass_check(options->disable));
     for (; pass->name; pass++)
         if (pass_enabled(pass, options->disable))

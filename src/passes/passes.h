@@ -15,6 +15,7 @@ struct pass_options {
     graphi_dtype multiplicands; /* of packed weights: F32 (zero) or BF16 */
     double conv_error;          /* error budget of convolutions; 0: the default */
     int cores;                  /* that the plan is for; 0: not known */
+    graphi_status (*all)(graphi_graph *graph, const struct pass_options *options); /* of passes_run: itself */
     int64_t cache; /* bytes of weights that the caches hold from one reading to the next; 0: not known */
 };
 

@@ -1,0 +1,679 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Vertex functions over random graphs: values and gradients against a plain evaluation vertex by vertex, against each
+ * sample by itself bit for bit, against central differences; every width, block and lowering against each other; what
+ * is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "fixture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { H = 19, X = 7, MOST = 600, MOST_EDGES = 2400 };
+
+static uint32_t random_state = 1;
+
+static uint32_t random_below(uint32_t n)
+{
+    random_state = random_state * 1664525u + 1013904223u;
+    return (uint32_t)((uint64_t)(random_state >> 8) * n >> 24);
+}
+
+static float random_number(void)
+{
+    return (float)random_below(2001) / 1000 - 1;
+}
+
+/* A batch of graphs; `function` is 0 where there are no children, else 1, as trees with words at leaves have it. */
+struct batch {
+    graphi_input_graphs graphs;
+    int32_t sample[MOST], function[MOST], begin[MOST + 1], child[MOST_EDGES], word[MOST];
+    float x[MOST * X];
+    graphi_vertex_values value[2];
+};
+
+static void begin_batch(struct batch *b)
+{
+    memset(&b->graphs, 0, sizeof b->graphs);
+    b->begin[0] = 0;
+    b->value[0] = (graphi_vertex_values){"x", GRAPHI_F32, X, b->x};
+    b->value[1] = (graphi_vertex_values){"word", GRAPHI_I32, 1, b->word};
+    b->graphs.sample = b->sample;
+    b->graphs.function = b->function;
+    b->graphs.child_begin = b->begin;
+    b->graphs.child = b->child;
+    b->graphs.values = 1;
+    b->graphs.value = b->value;
+}
+
+/* Vertices in an order in which children need not come first. */
+static void add_sample(struct batch *b, int vertices, int most_children)
+{
+    const int32_t first = (int32_t)b->graphs.vertices;
+    int32_t order[MOST];
+    for (int i = 0; i < vertices; i++) {
+        const int k = (int)random_below((uint32_t)i + 1);
+        order[i] = order[k];
+        order[k] = i;
+    }
+    int32_t place[MOST];
+    for (int i = 0; i < vertices; i++)
+        place[order[i]] = i;
+    for (int v = 0; v < vertices; v++) {
+        const int children = place[v] ? (int)random_below((uint32_t)most_children + 1) : 0;
+        for (int c = 0; c < children; c++)
+            b->child[b->graphs.edges++] = first + order[random_below((uint32_t)place[v])];
+        b->begin[b->graphs.vertices + 1] = (int32_t)b->graphs.edges;
+        b->sample[b->graphs.vertices] = (int32_t)b->graphs.samples;
+        b->function[b->graphs.vertices] = children > 0;
+        b->word[b->graphs.vertices] = (int32_t)random_below(11);
+        for (int i = 0; i < X; i++)
+            b->x[b->graphs.vertices * X + i] = random_number();
+        b->graphs.vertices++;
+    }
+    b->graphs.samples++;
+}
+
+static void random_batch(struct batch *b, int samples, int vertices, int children)
+{
+    begin_batch(b);
+    for (int s = 0; s < samples; s++)
+        add_sample(b, s % 5 == 4 ? 1 : 1 + (int)random_below((uint32_t)vertices), children);
+}
+
+/* --- the order --- */
+
+static void order_has_children_first(void **state)
+{
+    (void)state;
+    static struct batch b;
+    graphi_frontier *f;
+    const graphi_frontier_options options = {.vertices = MOST, .edges = MOST_EDGES, .functions = 2};
+    check_ok(graphi_frontier_create(&options, &f));
+    for (int round = 0; round < 20; round++) {
+        random_batch(&b, 8, 40, 4);
+        check_ok(graphi_frontier_set(f, &b.graphs));
+        graphi_frontier_lists l;
+        assert_true(graphi_frontier_get(f, &l));
+        assert_int_equal(l.vertices, b.graphs.vertices);
+        int64_t rows = 0, edges = 0;
+        for (int64_t i = 0; i < l.vertices; i++) {
+            assert_int_equal(l.slot[l.vertex[i]], i);
+            const int32_t v = l.vertex[i], before = i ? l.vertex[i - 1] : -1;
+            int32_t last = -1;
+            for (int32_t e = b.begin[v]; e < b.begin[v + 1]; e++) {
+                last = l.round[b.child[e]] > last ? l.round[b.child[e]] : last;
+                assert_int_equal(l.child[l.child_begin[i] + e - b.begin[v]], l.slot[b.child[e]]);
+            }
+            assert_int_equal(l.round[v], last + 1);
+            if (i) /* by function, round, vertex */
+                assert_true(b.function[before] < b.function[v] ||
+                            (b.function[before] == b.function[v] &&
+                             (l.round[before] < l.round[v] || (l.round[before] == l.round[v] && before < v))));
+            int32_t parent = -1;
+            for (int32_t p = l.parent_begin[i]; p < l.parent_begin[i + 1]; p++, edges++) {
+                int32_t s = 0;
+                while (l.child_begin[s + 1] <= l.parent_edge[p])
+                    s++;
+                assert_true(l.vertex[s] >= parent); /* parents in the order of vertices */
+                parent = l.vertex[s];
+                assert_int_equal(l.child[l.parent_edge[p]], i);
+            }
+        }
+        assert_int_equal(edges, b.graphs.edges);
+        int32_t reached = -1;
+        for (int64_t k = 0; k < l.blocks; k++) {
+            const int32_t round_of = l.round[l.vertex[l.block_slot[k]]];
+            assert_true(round_of >= reached);
+            reached = round_of;
+            for (int32_t r = 0; r < l.block_rows[k]; r++)
+                assert_int_equal(l.round[l.vertex[l.block_slot[k] + r]], round_of);
+            rows += l.block_rows[k];
+        }
+        assert_int_equal(rows, l.vertices);
+    }
+    graphi_frontier_destroy(f);
+}
+
+static void depth_has_no_limit(void **state)
+{
+    (void)state;
+    enum { DEEP = 1000000 };
+    graphi_frontier *f;
+    const graphi_frontier_options options = {.vertices = DEEP};
+    int32_t *sample = calloc(DEEP, 4), *begin = calloc(DEEP + 1, 4), *child = calloc(DEEP, 4);
+    for (int32_t v = 0; v < DEEP; v++) {
+        begin[v + 1] = v + 1 < DEEP ? v + 1 : v;
+        child[v] = v + 1;
+    }
+    const graphi_input_graphs g = {
+        .samples = 1, .vertices = DEEP, .edges = DEEP - 1, .sample = sample, .child_begin = begin, .child = child};
+    check_ok(graphi_frontier_create(&options, &f));
+    check_ok(graphi_frontier_set(f, &g));
+    graphi_frontier_lists l;
+    assert_true(graphi_frontier_get(f, &l));
+    assert_int_equal(l.rounds, DEEP);
+    assert_int_equal(l.vertex[0], DEEP - 1);
+    graphi_frontier_destroy(f);
+    free(sample);
+    free(begin);
+    free(child);
+}
+
+static void expect_refused(graphi_status status, const char *text)
+{
+    assert_int_equal(status, GRAPHI_INVALID);
+    if (!strstr(graphi_message(), text))
+        fail_msg("found '%s', expected it to say '%s'", graphi_message(), text);
+}
+
+static void wrong_graphs_are_refused(void **state)
+{
+    (void)state;
+    graphi_frontier *f;
+    const graphi_frontier_options options = {
+        .vertices = 6, .edges = 6, .functions = 2, .one_root = true, .one_parent = true};
+    check_ok(graphi_frontier_create(&options, &f));
+    static const int32_t one[] = {0, 0, 0}, chain[] = {0, 1, 2, 2}, next[] = {1, 2, 0};
+    graphi_input_graphs g = {
+        .samples = 1, .vertices = 3, .edges = 2, .sample = one, .child_begin = chain, .child = next};
+    check_ok(graphi_frontier_set(f, &g));
+    graphi_input_graphs bad = g;
+    bad.child_begin = (const int32_t[]){0, 1, 2, 3};
+    bad.edges = 3;
+    expect_refused(graphi_frontier_set(f, &bad), "cycle through vertex");
+    assert_false(graphi_frontier_get(f, &(graphi_frontier_lists){0}));
+    bad = g;
+    bad.child = (const int32_t[]){1, 3};
+    expect_refused(graphi_frontier_set(f, &bad), "found child 3 of vertex 1 of sample 0");
+    bad.child = (const int32_t[]){1, -1};
+    expect_refused(graphi_frontier_set(f, &bad), "found child -1");
+    bad = g;
+    bad.child_begin = (const int32_t[]){0, 1, 1, 1};
+    bad.edges = 1;
+    expect_refused(graphi_frontier_set(f, &bad), "found roots 0 and 2 of sample 0");
+    bad = g;
+    bad.child_begin = (const int32_t[]){0, 2, 2, 2};
+    bad.child = (const int32_t[]){1, 1};
+    expect_refused(graphi_frontier_set(f, &bad), "two parents of vertex 1");
+    bad = g;
+    bad.sample = (const int32_t[]){0, 0, 2};
+    bad.samples = 3;
+    expect_refused(graphi_frontier_set(f, &bad), "sample 1 without a vertex");
+    bad = g;
+    bad.samples = 2;
+    expect_refused(graphi_frontier_set(f, &bad), "sample 1 without a vertex");
+    bad = g;
+    bad.sample = (const int32_t[]){0, 0, 1};
+    bad.samples = 2;
+    expect_refused(graphi_frontier_set(f, &bad), "a vertex of the same sample");
+    bad = g;
+    bad.child_begin = (const int32_t[]){0, 2, 1, 2};
+    expect_refused(graphi_frontier_set(f, &bad), "do not fall");
+    bad = g;
+    bad.function = (const int32_t[]){0, 2, 0};
+    expect_refused(graphi_frontier_set(f, &bad), "found function 2");
+    bad = g;
+    bad.vertices = 7;
+    expect_refused(graphi_frontier_set(f, &bad), "where to cut the batch");
+    bad = (graphi_input_graphs){.sample = one, .child_begin = chain};
+    expect_refused(graphi_frontier_set(f, &bad), "expected at least one sample");
+    graphi_frontier_destroy(f);
+    expect_refused(graphi_frontier_create(&(graphi_frontier_options){.vertices = 0}, &f), "bounds");
+}
+
+static void batches_are_cut_at_samples(void **state)
+{
+    (void)state;
+    static struct batch b;
+    graphi_frontier *f;
+    random_state = 3;
+    random_batch(&b, 10, 12, 2);
+    const graphi_frontier_options options = {.vertices = 20, .edges = 30, .functions = 2};
+    check_ok(graphi_frontier_create(&options, &f));
+    int64_t vertices = 0;
+    for (int64_t first = 0, count; first < b.graphs.samples; first += count) {
+        count = graphi_frontier_fits(f, &b.graphs, first);
+        assert_true(count > 0);
+        graphi_input_graphs part;
+        check_ok(graphi_frontier_part(f, &b.graphs, first, count, &part));
+        check_ok(graphi_frontier_set(f, &part));
+        assert_int_equal(((const float *)part.value[0].rows)[0], b.x[vertices * X]);
+        vertices += part.vertices;
+        if (first + count < b.graphs.samples)
+            expect_refused(graphi_frontier_part(f, &b.graphs, first, count + 1, &part), "within the bounds");
+    }
+    assert_int_equal(vertices, b.graphs.vertices);
+    graphi_frontier_destroy(f);
+}
+
+/* --- networks --- */
+
+struct form {
+    const char *name;
+    int functions;
+    int64_t rows;
+    bool in_rounds;
+    void (*build)(graphi_graph *g, const struct form *form);
+};
+
+static graphi_dynamic *begin(graphi_graph *g, const struct form *form, int states)
+{
+    const graphi_dynamic_options options = {
+        .graphs = {.vertices = MOST, .edges = MOST_EDGES, .rows = form->rows, .functions = form->functions},
+        .state = {H, states > 1 ? H : 0},
+        .in_rounds = form->in_rounds};
+    return graphi_dynamic_begin(g, &options);
+}
+
+static graphi_value weight(graphi_graph *g, const char *name, int64_t rows, int64_t columns)
+{
+    const graphi_initializer init = {.kind = GRAPHI_INIT_UNIFORM, .a = -0.4, .b = 0.4};
+    return graphi_parameter(g, name, GRAPHI_F32, rows > 1 ? 2 : 1,
+                            rows > 1 ? (int64_t[]){rows, columns} : (int64_t[]){columns}, &init);
+}
+
+static graphi_value column(graphi_graph *g, graphi_value x, int i)
+{
+    const graphi_attribute a[] = {graphi_int("axis", 1), graphi_int("begin", i * H), graphi_int("end", (i + 1) * H)};
+    return graphi_op(g, "slice", 1, &x, 3, a);
+}
+
+/* Loss: sum of what is pushed times fixed numbers and its square; gradients of all parameters and of x. */
+static void finish(graphi_graph *g, graphi_value pushed, graphi_value x)
+{
+    float numbers[H];
+    for (int i = 0; i < H; i++)
+        numbers[i] = (float)(i % 5) / 3 - 0.5f;
+    graphi_value factor = graphi_constant(g, GRAPHI_F32, 2, (int64_t[]){1, H}, numbers);
+    graphi_value loss =
+        graphi_reduce_sum(g, graphi_add(g, graphi_mul(g, pushed, factor), graphi_mul(g, pushed, pushed)), NULL, 0, 0);
+    graphi_output(g, "y", pushed);
+    graphi_output(g, "loss", loss);
+    graphi_value wrt[16] = {x}, gradient[16];
+    graphi_port port;
+    int n = 1;
+    for (int i = 0; graphi_graph_at(g, GRAPHI_PORT_PARAMETER, i, &port); i++)
+        wrt[n++] = port.value;
+    check_ok(graphi_gradients(g, loss, n, wrt, gradient));
+    graphi_output(g, "d x", gradient[0]);
+    for (int i = 0; graphi_graph_at(g, GRAPHI_PORT_PARAMETER, i, &port); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "d %s", port.name);
+        graphi_output(g, name, gradient[1 + i]);
+    }
+    check_ok(graphi_graph_status(g));
+}
+
+/* Child-sum Tree-LSTM with a forget gate a child (Tai et al. 2015). */
+static void build_tree_lstm(graphi_graph *g, const struct form *form)
+{
+    graphi_dynamic *d = begin(g, form, 2);
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){graphi_vertex_rows(d), X}), y;
+    graphi_graph *f = graphi_vertex_function(d);
+    graphi_value in = graphi_pull(d, x);
+    graphi_value h = graphi_gather_sum(d, 0), each = graphi_gather_each(d, 0), c = graphi_gather_each(d, 1);
+    graphi_value iou = graphi_add(f,
+                                  graphi_add(f, graphi_matmul(f, in, weight(f, "w", X, 3 * H), 0, 0),
+                                             graphi_matmul(f, h, weight(f, "u", H, 3 * H), 0, 0)),
+                                  weight(f, "b", 1, 3 * H));
+    graphi_value forget =
+        graphi_sigmoid(f, graphi_add(f,
+                                     graphi_spread(d, graphi_add(f, graphi_matmul(f, in, weight(f, "wf", X, H), 0, 0),
+                                                                 weight(f, "bf", 1, H))),
+                                     graphi_matmul(f, each, weight(f, "uf", H, H), 0, 1)));
+    graphi_value cell =
+        graphi_add(f, graphi_mul(f, graphi_sigmoid(f, column(f, iou, 0)), graphi_tanh(f, column(f, iou, 2))),
+                   graphi_combine(d, graphi_mul(f, forget, c)));
+    graphi_value out = graphi_mul(f, graphi_sigmoid(f, column(f, iou, 1)), graphi_tanh(f, cell));
+    graphi_scatter(d, 0, out);
+    graphi_scatter(d, 1, cell);
+    graphi_push(d, 0, graphi_tanh(f, graphi_matmul(f, out, weight(f, "v", H, H), 0, 0)));
+    graphi_dynamic_end(d, 1, &y);
+    finish(g, y, x);
+}
+
+/* Two functions: leaves, and vertices with children, of which two are told apart (Tree-FC, and a third child's sum). */
+static void build_two_functions(graphi_graph *g, const struct form *form)
+{
+    graphi_dynamic *d = begin(g, form, 1);
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){graphi_vertex_rows(d), X}), y[2];
+    graphi_graph *f = graphi_vertex_function(d);
+    graphi_value leaf = graphi_tanh(f, graphi_matmul(f, graphi_pull(d, x), weight(f, "w", X, H), 0, 0));
+    graphi_scatter(d, 0, leaf);
+    graphi_push(d, 0, leaf);
+    f = graphi_vertex_function(d);
+    graphi_value parts[] = {graphi_gather(d, 0, 0), graphi_gather(d, 0, 1)};
+    const graphi_attribute axis = graphi_int("axis", 1);
+    graphi_value both = graphi_op(f, "concat", 2, parts, 1, &axis);
+    graphi_value z = graphi_relu(f, graphi_add(f, graphi_matmul(f, both, weight(f, "u", 2 * H, H), 0, 0),
+                                               graphi_mul(f, graphi_gather_sum(d, 0), weight(f, "b", 1, H))));
+    z = graphi_add(f, z, graphi_matmul(f, graphi_pull(d, x), weight(f, "w", X, H), 0, 0));
+    graphi_scatter(d, 0, z);
+    graphi_push(d, 0, graphi_mul(f, z, graphi_gather(d, 0, 0)));
+    graphi_push(d, 1, z);
+    graphi_dynamic_end(d, 2, y);
+    finish(g, graphi_add(g, y[0], graphi_mul(g, y[1], y[1])), x);
+}
+
+struct session {
+    graphi_graph *graph;
+    graphi_plan *plan;
+    graphi_state *state;
+    graphi_run *run;
+    graphi_frontier *frontier;
+};
+
+static struct session open_session(const struct form *form, int width, const char *isa, const char *disable)
+{
+    struct session s;
+    check_ok(graphi_graph_create(&s.graph));
+    form->build(s.graph, form);
+    const graphi_plan_options options = {.isa = isa, .disable = disable, .setting = {.executors = 1, .width = width}};
+    check_ok(graphi_plan_create(s.graph, machine, &options, &s.plan));
+    check_ok(graphi_state_create(s.graph, 5, &s.state));
+    check_ok(graphi_run_create(s.plan, s.state, &s.run));
+    const graphi_frontier_options bounds = {.vertices = MOST, .edges = MOST_EDGES, .functions = form->functions};
+    check_ok(graphi_frontier_create(&bounds, &s.frontier));
+    return s;
+}
+
+static void close_session(struct session *s)
+{
+    graphi_frontier_destroy(s->frontier);
+    graphi_run_destroy(s->run);
+    graphi_state_destroy(s->state);
+    graphi_plan_destroy(s->plan);
+    graphi_graph_destroy(s->graph);
+}
+
+static void run_batch(struct session *s, const graphi_input_graphs *graphs)
+{
+    check_ok(graphi_frontier_feed(s->frontier, graphs, NULL, s->run));
+    check_ok(graphi_run_execute(s->run));
+}
+
+/* Gives the number of elements. */
+static int64_t get_output(const struct session *s, const char *name, int64_t vertices, float *data)
+{
+    graphi_dtype dtype;
+    int rank;
+    int64_t dims[GRAPHI_MAX_RANK], count = 1;
+    check_ok(graphi_value_type(s->graph, graphi_find(s->graph, name), &dtype, &rank, dims));
+    for (int i = 0; i < rank; i++)
+        count *= i == 0 && dims[0] == MOST ? vertices : dims[i];
+    check_ok(graphi_run_get(s->run, name, GRAPHI_F32, data, (size_t)count * 4));
+    return count;
+}
+
+static const struct form forms[] = {
+    {"tree-lstm", 1, 0, false, build_tree_lstm},
+    {"two functions", 2, 0, false, build_two_functions},
+};
+enum { FORMS = 2 };
+
+static const char *const outputs[FORMS][9] = {
+    {"y", "loss", "d x", "d w", "d u", "d b", "d wf", "d bf", "d uf"},
+    {"y", "loss", "d x", "d w", "d u", "d b"},
+};
+
+/* Do all outputs of two forms agree, bit for bit or within a tolerance of gradients of weights? */
+static void compare(const struct session *a, const struct session *b, int form, int64_t vertices, double tolerance)
+{
+    static float x[MOST * H * 4], y[MOST * H * 4];
+    for (int i = 0; i < 9 && outputs[form][i]; i++) {
+        const int64_t count = get_output(a, outputs[form][i], vertices, x);
+        assert_int_equal(get_output(b, outputs[form][i], vertices, y), count);
+        double largest = 0;
+        for (int64_t k = 0; k < count; k++)
+            largest = fmax(largest, fabs((double)x[k]));
+        for (int64_t k = 0; k < count; k++)
+            if (memcmp(&x[k], &y[k], 4) != 0 && !(fabs((double)x[k] - y[k]) <= tolerance * largest))
+                fail_msg("%s: found %.9g at %lld of '%s', expected %.9g", forms[form].name, (double)y[k], (long long)k,
+                         outputs[form][i], (double)x[k]);
+    }
+}
+
+static void ways_have_the_same_bits(void **state)
+{
+    (void)state;
+    static struct batch b;
+    for (int form = 0; form < FORMS; form++) {
+        struct form serial = forms[form], small = forms[form], in_rounds = forms[form];
+        serial.rows = 1;
+        small.rows = 3;
+        in_rounds.in_rounds = true;
+        struct session one = open_session(&forms[form], 1, NULL, NULL), two = open_session(&forms[form], 2, NULL, NULL);
+        struct session unfused = open_session(&forms[form], 2, NULL, "fusion,epilogue");
+        struct session by_one = open_session(&serial, 2, NULL, NULL), by_three = open_session(&small, 1, NULL, NULL);
+        struct session within = open_session(&in_rounds, 2, NULL, NULL);
+        random_state = 11;
+        for (int round = 0; round < 6; round++) {
+            random_batch(&b, 1 + 3 * round, 30, 1 + round % 4);
+            struct session *all[] = {&one, &two, &unfused, &by_one, &by_three, &within};
+            for (int i = 0; i < 6; i++)
+                run_batch(all[i], &b.graphs);
+            for (int i = 1; i < 6; i++)
+                compare(&one, all[i], form, b.graphs.vertices, all[i] == &within ? 1e-5 : 0);
+        }
+        close_session(&one);
+        close_session(&two);
+        close_session(&unfused);
+        close_session(&by_one);
+        close_session(&by_three);
+        close_session(&within);
+    }
+}
+
+static void plain_kernels_agree(void **state)
+{
+    (void)state;
+    static struct batch b;
+    for (int form = 0; form < FORMS; form++) {
+        struct session best = open_session(&forms[form], 2, NULL, NULL);
+        struct session plain = open_session(&forms[form], 1, "plain", NULL);
+        random_batch(&b, 9, 30, 3);
+        run_batch(&best, &b.graphs);
+        run_batch(&plain, &b.graphs);
+        compare(&best, &plain, form, b.graphs.vertices, 2e-5);
+        close_session(&best);
+        close_session(&plain);
+    }
+}
+
+static void samples_are_as_each_by_itself(void **state)
+{
+    (void)state;
+    static struct batch b;
+    static float y[MOST * H], dx[MOST * X], part_y[MOST * H], part_dx[MOST * X];
+    for (int form = 0; form < FORMS; form++) {
+        struct session s = open_session(&forms[form], 2, NULL, NULL);
+        graphi_frontier *cutter;
+        check_ok(graphi_frontier_create(
+            &(graphi_frontier_options){.vertices = MOST, .edges = MOST_EDGES, .functions = 2}, &cutter));
+        random_batch(&b, 12, 25, 4);
+        run_batch(&s, &b.graphs);
+        get_output(&s, "y", b.graphs.vertices, y);
+        get_output(&s, "d x", b.graphs.vertices, dx);
+        int64_t first = 0;
+        for (int64_t i = 0; i < b.graphs.samples; i++) {
+            graphi_input_graphs part;
+            check_ok(graphi_frontier_part(cutter, &b.graphs, i, 1, &part));
+            run_batch(&s, &part);
+            get_output(&s, "y", part.vertices, part_y);
+            get_output(&s, "d x", part.vertices, part_dx);
+            assert_memory_equal(part_y, y + first * H, (size_t)part.vertices * H * 4);
+            assert_memory_equal(part_dx, dx + first * X, (size_t)part.vertices * X * 4);
+            first += part.vertices;
+        }
+        graphi_frontier_destroy(cutter);
+        close_session(&s);
+    }
+}
+
+/* --- a plain evaluation --- */
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+static double product(const float *x, const double *h, const float *w, int n, int columns, int column)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += (x ? (double)x[i] : h[i]) * (double)w[i * columns + column];
+    return sum;
+}
+
+struct weights {
+    float w[X * 3 * H], u[H * 3 * H], b[3 * H], wf[X * H], bf[H], uf[H * H], v[H * H];
+};
+
+/* Child-sum Tree-LSTM of a vertex whose children are done; uf is read transposed. */
+static void tree_lstm_vertex(const struct batch *b, const struct weights *w, int32_t v, double *h, double *c)
+{
+    const float *x = b->x + v * X;
+    double sum[H] = {0}, cell;
+    for (int32_t e = b->begin[v]; e < b->begin[v + 1]; e++)
+        for (int i = 0; i < H; i++)
+            sum[i] += h[b->child[e] * H + i];
+    for (int i = 0; i < H; i++) {
+        double gate[3];
+        for (int k = 0; k < 3; k++)
+            gate[k] = product(x, NULL, w->w, X, 3 * H, k * H + i) + product(NULL, sum, w->u, H, 3 * H, k * H + i) +
+                      (double)w->b[k * H + i];
+        cell = sigmoid(gate[0]) * tanh(gate[2]);
+        for (int32_t e = b->begin[v]; e < b->begin[v + 1]; e++) {
+            double f = product(x, NULL, w->wf, X, H, i) + (double)w->bf[i];
+            for (int k = 0; k < H; k++)
+                f += h[b->child[e] * H + k] * (double)w->uf[i * H + k];
+            cell += sigmoid(f) * c[b->child[e] * H + i];
+        }
+        c[v * H + i] = cell;
+    }
+    for (int i = 0; i < H; i++) {
+        const double o =
+            product(x, NULL, w->w, X, 3 * H, H + i) + product(NULL, sum, w->u, H, 3 * H, H + i) + (double)w->b[H + i];
+        h[v * H + i] = sigmoid(o) * tanh(c[v * H + i]);
+    }
+}
+
+static void get_weights(const struct session *s, struct weights *w)
+{
+    check_ok(graphi_state_get(s->state, "w", w->w, sizeof w->w));
+    check_ok(graphi_state_get(s->state, "u", w->u, sizeof w->u));
+    check_ok(graphi_state_get(s->state, "b", w->b, sizeof w->b));
+    check_ok(graphi_state_get(s->state, "wf", w->wf, sizeof w->wf));
+    check_ok(graphi_state_get(s->state, "bf", w->bf, sizeof w->bf));
+    check_ok(graphi_state_get(s->state, "uf", w->uf, sizeof w->uf));
+    check_ok(graphi_state_get(s->state, "v", w->v, sizeof w->v));
+}
+
+static void values_are_those_of_a_plain_evaluation(void **state)
+{
+    (void)state;
+    static struct batch b;
+    static struct weights w;
+    static double h[MOST * H], c[MOST * H];
+    static float y[MOST * H];
+    struct session s = open_session(&forms[0], 2, NULL, NULL);
+    get_weights(&s, &w);
+    random_batch(&b, 10, 30, 3);
+    run_batch(&s, &b.graphs);
+    get_output(&s, "y", b.graphs.vertices, y);
+    graphi_frontier_lists l;
+    assert_true(graphi_frontier_get(s.frontier, &l));
+    for (int64_t i = 0; i < l.vertices; i++) /* one function: slots have children first */
+        tree_lstm_vertex(&b, &w, l.vertex[i], h, c);
+    for (int64_t v = 0; v < l.vertices; v++)
+        for (int i = 0; i < H; i++)
+            if (fabs(tanh(product(NULL, h + v * H, w.v, H, H, i)) - (double)y[v * H + i]) > 1e-5)
+                fail_msg("found %g at vertex %lld, expected %g", (double)y[v * H + i], (long long)v,
+                         tanh(product(NULL, h + v * H, w.v, H, H, i)));
+    close_session(&s);
+}
+
+static double loss_of(struct session *s, const graphi_input_graphs *graphs)
+{
+    float loss;
+    run_batch(s, graphs);
+    check_ok(graphi_run_get(s->run, "loss", GRAPHI_F32, &loss, sizeof loss));
+    return (double)loss;
+}
+
+/* The gradient's product with a random direction against the difference of two losses. */
+static void check_direction(struct session *s, struct batch *b, const char *name)
+{
+    static float value[MOST * H * 4], moved[MOST * H * 4], gradient[MOST * H * 4];
+    char output[64];
+    const double step = 1e-3;
+    const bool input = strcmp(name, "x") == 0;
+    snprintf(output, sizeof output, "d %s", name);
+    run_batch(s, &b->graphs);
+    const int64_t count = get_output(s, output, b->graphs.vertices, gradient);
+    if (input)
+        memcpy(value, b->x, (size_t)count * 4);
+    else
+        check_ok(graphi_state_get(s->state, name, value, (size_t)count * 4));
+    double expected = 0, difference = 0, norm = 0;
+    float direction[64];
+    for (int i = 0; i < 64; i++)
+        direction[i] = random_number();
+    for (int64_t i = 0; i < count; i++) {
+        expected += (double)gradient[i] * (double)direction[i % 61];
+        norm += fabs((double)gradient[i]);
+    }
+    for (int side = -1; side <= 1; side += 2) {
+        for (int64_t i = 0; i < count; i++)
+            moved[i] = (float)((double)value[i] + side * step * (double)direction[i % 61]);
+        if (input)
+            memcpy(b->x, moved, (size_t)count * 4);
+        else
+            check_ok(graphi_state_set(s->state, name, moved, (size_t)count * 4));
+        difference += side * loss_of(s, &b->graphs) / (2 * step);
+    }
+    if (input)
+        memcpy(b->x, value, (size_t)count * 4);
+    else
+        check_ok(graphi_state_set(s->state, name, value, (size_t)count * 4));
+    if (fabs(difference - expected) > 0.02 * norm / sqrt((double)count) + 0.01 * fabs(expected) + 0.05)
+        fail_msg("found %g as gradient of '%s' along a direction, expected %g", expected, name, difference);
+}
+
+static void gradients_are_those_of_differences(void **state)
+{
+    (void)state;
+    static struct batch b;
+    random_state = 5;
+    for (int form = 0; form < FORMS; form++) {
+        struct session s = open_session(&forms[form], 2, NULL, NULL);
+        for (int round = 0; round < 3; round++) {
+            random_batch(&b, 3, 10, 3);
+            for (int i = 2; i < 9 && outputs[form][i]; i++)
+                check_direction(&s, &b, outputs[form][i] + 2);
+        }
+        close_session(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order_has_children_first),
+        cmocka_unit_test(depth_has_no_limit),
+        cmocka_unit_test(wrong_graphs_are_refused),
+        cmocka_unit_test(batches_are_cut_at_samples),
+        cmocka_unit_test(values_are_those_of_a_plain_evaluation),
+        cmocka_unit_test(samples_are_as_each_by_itself),
+        cmocka_unit_test(gradients_are_those_of_differences),
+        cmocka_unit_test(ways_have_the_same_bits),
+        cmocka_unit_test(plain_kernels_agree),
+    };
+    return cmocka_run_group_tests(tests, open_machine, close_machines);
+}
