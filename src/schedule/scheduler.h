@@ -118,8 +118,8 @@ struct schedule {
 
 enum { DIRTY_SLOTS = 16, NOWHERE = UINT16_MAX };
 
-/* Of tasks that others may join: two pieces at least, so no task of less than twice PIECE_NS. Of 8, 16, 32 and 64
- * pieces and 10, 20 and 60 us these lost least on PathNet medium (docs/results/reasons.md "Waiting"). */
+/* A task that others may join has two pieces at least, so it takes twice PIECE_NS or longer. Among 8, 16, 32 and 64
+ * pieces and 10, 20 and 60 us these lost least on PathNet medium (graphi bench waiting). */
 enum { MOST_PIECES = 32, PIECE_NS = 20000 };
 _Static_assert((int)MOST_PIECES <= (int)TEAM_MOST_PIECES, "a task's pieces can be counted by its team");
 

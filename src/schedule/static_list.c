@@ -20,7 +20,7 @@ enum { LIST_ENDS, LIST_ARRIVES };
 enum { LOOKS = 16 }; /* ready tasks that are weighed for an executor, at most */
 
 static const double ENTRY_NS = 30; /* what an entry costs beside its task */
-/* "A while ago", in mean tasks: docs/results/reasons.md, "Short operations". */
+/* "A while ago", in mean tasks: found on two cores by graphi bench scheduling-cost. */
 static const double WHILE_TASKS = 12, MOST_WHILE_NS = 50000;
 
 struct listing {
