@@ -24,6 +24,18 @@ static inline uint64_t hash_u64(uint64_t hash, uint64_t value)
     return hash ^ hash >> 32;
 }
 
+/* Eight bytes at a time, for parameters of kernels and arrays of gigabytes; another number than hash_bytes gives. */
+static inline uint64_t hash_wide(uint64_t hash, const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+    uint64_t word;
+    for (; size >= sizeof word; bytes += sizeof word, size -= sizeof word) {
+        memcpy(&word, bytes, sizeof word);
+        hash = hash_u64(hash, word);
+    }
+    return hash_bytes(hash, bytes, size);
+}
+
 static inline uint64_t hash_double(uint64_t hash, double number)
 {
     uint64_t bits;

@@ -23,7 +23,7 @@ static graphi_status merge_constants(const graphi_graph *graph, struct value_map
         const struct value *value = graph_value(graph, v);
         if (value->kind != VALUE_CONSTANT)
             continue;
-        const uint64_t hash = hash_bytes(HASH_START, value->data, (size_t)type_bytes(&value->type));
+        const uint64_t hash = hash_wide(HASH_START, value->data, (size_t)type_bytes(&value->type));
         size_t at = 0;
         int32_t first;
         while ((first = index_next(seen, hash, &at)) >= 0 && !same_constant(graph, first, v))

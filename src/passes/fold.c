@@ -70,7 +70,7 @@ static graphi_status evaluate(const graphi_graph *graph, int32_t id, const struc
 static int32_t keep(graphi_graph *graph, struct index *made, const struct value_type *type, const void *data)
 {
     size_t bytes = (size_t)type_bytes(type), seen = 0;
-    uint64_t hash = hash_bytes(HASH_START, data, bytes);
+    uint64_t hash = hash_wide(HASH_START, data, bytes);
     for (int32_t v; (v = index_next(made, hash, &seen)) >= 0;) {
         const struct value *other = graph_value(graph, v);
         if (type_equal(&other->type, type) && memcmp(other->data, data, bytes) == 0)

@@ -12,6 +12,8 @@ const struct experiment experiments[] = {
     {"age", "whether steps get slower as a training gets older", "--seed --cores --units --quick", NULL, NULL},
     {"bfloat16", "training steps in bfloat16 beside our float32 and PyTorch's bfloat16",
      "M... --seed" BENCH_COMPILE BENCH_TRAINING BENCH_SETTING BENCH_TUNED " --seconds --quick", NULL, NULL},
+    {"compile", "what compiling a plan costs, a setting chosen and one inherited",
+     BENCH_NETWORKS BENCH_SETTING " --quick", NULL, NULL},
     {"concurrency", "one small model over one state, executed by one thread and by eight", "--quick", NULL, NULL},
     {"figure-1", "three operations over the number of threads (concurrency-control.txt Figure 1), simulated",
      STUDY_OPERATIONS, NULL, NULL},

@@ -53,18 +53,6 @@ static graphi_status open_data(struct feeder *f)
     return add(f, targets, GRAPHI_I32, text ? cells * 4 : 4);
 }
 
-/* Eight bytes at a time: arrays may have gigabytes. */
-static uint64_t hash_array(uint64_t hash, const void *data, size_t size)
-{
-    const unsigned char *bytes = data;
-    size_t i = 0;
-    for (uint64_t word; i + sizeof word <= size; i += sizeof word) {
-        memcpy(&word, bytes + i, sizeof word);
-        hash = hash_u64(hash, word);
-    }
-    return hash_bytes(hash, bytes + i, size - i);
-}
-
 static graphi_status open_arrays(struct feeder *f)
 {
     const graphi_feed *feed = &f->feed;
@@ -77,7 +65,7 @@ static graphi_status open_arrays(struct feeder *f)
     for (int i = 0; i < feed->array_count; i++) {
         if (!feed->arrays[i].data)
             return fail(GRAPHI_INVALID, where, "found no data for input '%s', expected an array", f->input[i].name);
-        f->hash = hash_array(f->hash, feed->arrays[i].data, (size_t)feed->samples * feed->arrays[i].sample_bytes);
+        f->hash = hash_wide(f->hash, feed->arrays[i].data, (size_t)feed->samples * feed->arrays[i].sample_bytes);
     }
     if (!f->trains || feed->ordered)
         return GRAPHI_OK;

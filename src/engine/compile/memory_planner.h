@@ -59,6 +59,7 @@ struct planner {
     struct ranked *ranked; /* scratch of planner_set_order */
     ARRAY(int32_t) border; /* tasks: order between two items is order between ends of one and starts of the other */
     int64_t total_ns;
+    int64_t least; /* most bytes of items that live at once in sequential time: no placing takes less */
     struct ancestors ancestors;
 };
 

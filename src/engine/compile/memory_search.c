@@ -21,6 +21,25 @@ struct found {
 /* Most values for which every order of placing and many windows are tried, each about 20 ms then. */
 enum { MOST_ESTIMATED = 2500 };
 
+static graphi_status find_least(struct planner *p)
+{
+    const int tasks = p->problem->tasks;
+    int64_t live = 0, *change = mem_zalloc_array((size_t)tasks + 2, sizeof *change);
+    if (!change)
+        return fail_memory("memory plan", (size_t)tasks * sizeof *change);
+    for (int i = 0; i < p->count; i++) {
+        change[p->item[i].first] += p->item[i].bytes;
+        change[p->item[i].last < tasks ? p->item[i].last + 1 : tasks + 1] -= p->item[i].bytes;
+    }
+    p->least = 0;
+    for (int t = 0; t <= tasks; t++) {
+        live += change[t];
+        p->least = live > p->least ? live : p->least;
+    }
+    mem_free(change);
+    return GRAPHI_OK;
+}
+
 /* Tries every order of placing at a window; true when the target is met. */
 static bool try_window(struct planner *p, int64_t window, int64_t target, struct found *best)
 {
@@ -88,7 +107,7 @@ static graphi_status loosen(struct planner *p, struct found *best)
     while (next.window >= 0) {
         int64_t window = next.window > p->total_ns / 2048 ? 2 * next.window : p->total_ns / 1024 + 1;
         next = (struct found){.used = INT64_MAX};
-        try_window(p, window < p->total_ns ? window : -1, 0, &next);
+        try_window(p, window < p->total_ns ? window : -1, p->least, &next);
         TRY(estimate(p, &next, &ns));
         const double cost = cost_of(p, next.used, ns);
         if (cost < least) {
@@ -107,7 +126,7 @@ static graphi_status tighten(struct planner *p, struct found *best)
     TRY(estimate(p, best, &first));
     for (int64_t window = best->window < 0 ? p->total_ns / 4 : best->window / 4;; window /= 4) {
         next = (struct found){.used = INT64_MAX};
-        try_window(p, window, 0, &next);
+        try_window(p, window, p->least, &next);
         TRY(estimate(p, &next, &ns));
         if (ns > first + first / 256 * LONGER)
             break;
@@ -130,8 +149,8 @@ static int furthest(const struct planner *p)
     return most;
 }
 
-/* Orders that are tried, fewer where pairs of values make that more than some 50 ms. */
-enum { MOST_ORDERS = 100, MOST_PAIRS = 20000000 };
+/* Orders that are tried, fewer where pairs of values make that more than some 50 ms. VAIN ones are enough. */
+enum { MOST_ORDERS = 100, MOST_VAIN = 16, MOST_PAIRS = 20000000 };
 
 /* Places again and again, each time with whatever reached furthest as the first; ends with the order that took least,
  * or with the first one if that needs edges which cost time. */
@@ -149,7 +168,8 @@ static graphi_status improve(struct planner *p, int64_t window, int64_t used)
     memcpy(best, p->order, bytes);
     memcpy(first, p->order, bytes);
     graphi_status status = p->count <= MOST_ESTIMATED ? placed_ns(p, &first_ns) : GRAPHI_OK;
-    for (int64_t round = 0; round < rounds && round < MOST_ORDERS; round++) {
+    for (int64_t round = 0, vain = 0; round < rounds && round < MOST_ORDERS && vain < MOST_VAIN && used > p->least;
+         round++, vain++) {
         int at = furthest(p);
         int32_t item = p->order[at];
         if (!at)
@@ -160,6 +180,7 @@ static graphi_status improve(struct planner *p, int64_t window, int64_t used)
         if (now >= used)
             continue;
         used = now;
+        vain = 0;
         memcpy(best, p->order, bytes);
     }
     memcpy(p->order, best, bytes);
@@ -178,6 +199,7 @@ static graphi_status improve(struct planner *p, int64_t window, int64_t used)
 graphi_status planner_search(struct planner *p, int64_t target, int64_t *unordered)
 {
     struct found best = {.used = INT64_MAX};
+    TRY(find_least(p));
     bool met = try_window(p, -1, target, &best);
     *unordered = best.used;
     const int step = p->count > MOST_ESTIMATED ? 16 : 2;

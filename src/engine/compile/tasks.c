@@ -363,7 +363,7 @@ static size_t params_room(const struct kernel *kernel)
 static int32_t first_like(const struct compiled *c, int32_t task, struct index *seen)
 {
     const struct kernel *kernel = &c->task[task].kernel;
-    const uint64_t hash = hash_u64(hash_bytes(HASH_START, kernel->params, kernel->params_bytes), kernel->params_bytes);
+    const uint64_t hash = hash_u64(hash_wide(HASH_START, kernel->params, kernel->params_bytes), kernel->params_bytes);
     size_t at = 0;
     for (int32_t first; (first = index_next(seen, hash, &at)) >= 0;) {
         const struct kernel *other = &c->task[first].kernel;
