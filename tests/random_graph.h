@@ -659,11 +659,12 @@ static inline void finish(struct maker *m)
                 graphi_output(m->g, name, gradient[i]);
         }
     } else {
-        const graphi_optimizer optimizer = {.kind = (graphi_optimizer_kind)toss(m, 3),
+        const graphi_optimizer optimizer = {.kind = (graphi_optimizer_kind)toss(m, 4),
                                             .learning_rate = graphi_input(m->g, "rate", GRAPHI_F32, 0, NULL),
                                             .epsilon = 1e-3,
                                             .weight_decay = toss(m, 2) ? 0 : 0.01,
-                                            .clip_norm = toss(m, 3) ? 0 : 0.5};
+                                            .clip_norm = toss(m, 3) ? 0 : 0.5,
+                                            .sparse = toss(m, 2) ? GRAPHI_DEFAULT : GRAPHI_OFF};
         graphi_minimize(m->g, loss, &optimizer);
     }
 }

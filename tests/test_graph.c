@@ -619,6 +619,7 @@ static double stepped(const graphi_optimizer *o, double x, double d, double *m, 
     const double b1 = or_usual(o->beta1, 0.9), b2 = or_usual(o->beta2, 0.999), epsilon = or_usual(o->epsilon, 1e-8);
     switch (o->kind) {
     case GRAPHI_SGD: return x - 0.1 * d;
+    case GRAPHI_ADAGRAD: *s += d * d; return x - 0.1 * d / (sqrt(*s + o->accumulator) + or_usual(o->epsilon, 1e-10));
     case GRAPHI_MOMENTUM: *m = or_usual(o->momentum, 0.9) * *m + d; return x - 0.1 * *m;
     default:
         *m = b1 * *m + (1 - b1) * d;
@@ -638,6 +639,7 @@ static void optimizers_step_as_published(void **state)
         {.kind = GRAPHI_SGD, .clip_norm = 100},
         {.kind = GRAPHI_MOMENTUM},
         {.kind = GRAPHI_MOMENTUM, .momentum = 0.5, .weight_decay = 0.5},
+        {.kind = GRAPHI_ADAGRAD}, {.kind = GRAPHI_ADAGRAD, .accumulator = 0.5, .epsilon = 0.1, .weight_decay = 0.5},
         {.kind = GRAPHI_ADAM},
         {.kind = GRAPHI_ADAM, .beta1 = 0.5, .beta2 = 0.9, .epsilon = 0.1},
         {.kind = GRAPHI_ADAM, .beta2 = 0.999999},
@@ -655,9 +657,9 @@ static void optimizers_step_as_published(void **state)
         assert_int_equal(graphi_minimize(g, loss, &optimizer), GRAPHI_OK);
         struct reference r;
         reference_init(&r, g);
-        for (size_t k = 0; k < g->values.count; k++) /* slots start at zero */
-            if (g->values.data[k].frozen)
-                memset(r.data[k], 0, (size_t)type_bytes(&g->values.data[k].type));
+        for (size_t k = 0; k < g->values.count; k++) /* slots start so */
+            for (int64_t i = 0; g->values.data[k].frozen && i < type_count(&g->values.data[k].type); i++)
+                ((float *)r.data[k])[i] = (float)g->values.data[k].init.a;
         reference_set(&r, optimizer.learning_rate, &(float){0.1f});
         reference_set(&r, w, start);
         reference_set(&r, v, start + MATRIX);

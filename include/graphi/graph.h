@@ -116,29 +116,36 @@ GRAPHI_API void graphi_output(graphi_graph *graph, const char *name, graphi_valu
 GRAPHI_API graphi_status graphi_gradients(graphi_graph *graph, graphi_value loss, int n, const graphi_value *wrt,
                                           graphi_value *gradient);
 
-typedef enum graphi_optimizer_kind { GRAPHI_SGD, GRAPHI_MOMENTUM, GRAPHI_ADAM } graphi_optimizer_kind;
+typedef enum graphi_optimizer_kind { GRAPHI_SGD, GRAPHI_MOMENTUM, GRAPHI_ADAM, GRAPHI_ADAGRAD } graphi_optimizer_kind;
 
-/* Zero fields take the usual defaults: momentum 0.9, beta1 0.9, beta2 0.999, epsilon 1e-8; so none of these can be 0.
- * Momentum and betas are below 1, as float32 numbers too. The learning rate has no default and must be given: 0 is the
- * graph's first value. */
+/* Zero fields take the usual defaults: momentum 0.9, beta1 0.9, beta2 0.999, epsilon 1e-8, of Adagrad 1e-10; so none of
+ * these can be 0. Momentum and betas are below 1, as float32 numbers too. The learning rate has no default and must be
+ * given: 0 is the graph's first value. Arithmetic follows torch.optim. */
 typedef struct graphi_optimizer {
     graphi_optimizer_kind kind;
     graphi_value learning_rate; /* a float32 scalar value, usually an input fed by a schedule */
     double momentum, beta1, beta2, epsilon;
+    double accumulator;  /* Adagrad: what its sums of squares begin with */
     double weight_decay; /* added to the gradient as decay * weight, for parameters of rank > 1 */
     double clip_norm;    /* global-norm clipping; 0: none */
     const char *only;    /* parameters whose name starts with this; NULL: all trainable ones */
     /* MOMENTUM: the velocity has the rate in it, v <- momentum v + rate gradient, w <- w - v, as Caffe's; false: v <-
      * momentum v + gradient, w <- w - rate v, as PyTorch's. They differ in the steps after the rate has changed. */
     bool rate_in_velocity;
+    /* Of tables whose gradient comes from graphi_embedding alone, update the rows that were looked up and no others
+     * (docs/training.md). By default where that changes no result: SGD and Adagrad without decay, of tables of twice as
+     * many rows as ids. ON: always; momentum, Adam and decay then pass over a row in steps that do not read it. OFF:
+     * never. */
+    graphi_choice sparse;
 } graphi_optimizer;
 
 /* Gradients of `loss` and update nodes for every trainable float32 parameter it depends on. What the optimizer keeps
- * are parameters, not trainable, zero at first: "NAME/momentum"; of Adam "NAME/adam_m", "NAME/adam_v" and its count of
- * steps, "adam/step" behind the text of `only` ("adam/step2", ... where that name is taken). Errors as
- * graphi_gradients; INVALID also for no optimizer, for numbers that are none of an optimizer's, for a learning rate
- * that is no float32 scalar or is one of these parameters, where no trainable parameter is found, and where one is
- * updated already. */
+ * are parameters, not trainable, zero at first: "NAME/momentum"; of Adagrad "NAME/adagrad", from `accumulator` on; of
+ * Adam "NAME/adam_m", "NAME/adam_v" and its count of steps, "adam/step" behind the text of `only` ("adam/step2", ...
+ * where that name is taken). Errors as graphi_gradients; INVALID also for no optimizer, for numbers that are none of an
+ * optimizer's, for a learning rate that is no float32 scalar or is one of these parameters, where no trainable
+ * parameter is found, and where one is updated already; UNSUPPORTED where sparse updates are asked for and several
+ * lookups of a table have ids that follow a symbol. */
 GRAPHI_API graphi_status graphi_minimize(graphi_graph *graph, graphi_value loss, const graphi_optimizer *optimizer);
 
 /* What graphi_minimize, when it is called later, multiplies learning rate and weight decay by for this parameter, both

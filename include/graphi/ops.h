@@ -723,6 +723,43 @@ static inline graphi_value graphi_one_hot(graphi_graph *graph, graphi_value a, i
     return graphi_op(graph, "one_hot", 1, input, 1, attribute);
 }
 
+/* gradient of embedding as a list: the different ids in ascending order, then -1, and the sum of the rows of dy of
+ * each, in the order of the ids: int32 ids [...], dy [...,E] to int32 list [n], [n,E]; n: ids, at most `rows` */
+static inline graphi_value graphi_sparse_sum(graphi_graph *graph, graphi_value a, graphi_value b, int64_t rows)
+{
+    graphi_value input[] = {a, b};
+    graphi_attribute attribute[] = {
+        graphi_int("rows", rows),
+    };
+    return graphi_op(graph, "sparse_sum", 2, input, 1, attribute);
+}
+
+/* rows of a table by a list, 0 where it is -1: table [V,E], int32 list [n] to [n,E] */
+static inline graphi_value graphi_sparse_get(graphi_graph *graph, graphi_value a, graphi_value b)
+{
+    graphi_value input[] = {a, b};
+    return graphi_op(graph, "sparse_get", 2, input, 0, NULL);
+}
+
+/* the table with the rows of a list, which ascends, replaced; where graphi_assign gives it to that table, nothing else
+ * is written: table [V,E], int32 list [n], [n,E] to [V,E] */
+static inline graphi_value graphi_sparse_set(graphi_graph *graph, graphi_value a, graphi_value b, graphi_value c)
+{
+    graphi_value input[] = {a, b, c};
+    return graphi_op(graph, "sparse_set", 3, input, 0, NULL);
+}
+
+/* sum of squares of the table of `rows` rows that has those of a list and 0 in all others: int32 list [n], [n,E] to []
+ * */
+static inline graphi_value graphi_sparse_squares(graphi_graph *graph, graphi_value a, graphi_value b, int64_t rows)
+{
+    graphi_value input[] = {a, b};
+    graphi_attribute attribute[] = {
+        graphi_int("rows", rows),
+    };
+    return graphi_op(graph, "sparse_squares", 2, input, 1, attribute);
+}
+
 /* keeps a core busy for some nanoseconds: any, to [] */
 static inline graphi_value graphi_delay(graphi_graph *graph, int inputs, const graphi_value *input, int64_t nanoseconds)
 {

@@ -105,13 +105,6 @@ typedef struct graphi_policy_parameter {
 } graphi_policy_parameter;
 enum { GRAPHI_SETTING_PARAMETERS = 8 }; /* of a policy, at most */
 
-/* What is asked for of something that can be on or off. Toggles of policies' parameters have the same numbers. */
-typedef enum graphi_choice {
-    GRAPHI_OFF = -1,
-    GRAPHI_DEFAULT, /* zero: as the field says, or chosen */
-    GRAPHI_ON,
-} graphi_choice;
-
 /* How a plan shall be executed: the request. Zero fields: chosen statically from the graph. Others than the three
  * choices are USAGE. */
 typedef struct graphi_setting {

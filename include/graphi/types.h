@@ -46,6 +46,13 @@ static inline const char *graphi_status_name(graphi_status status)
     return "UNKNOWN";
 }
 
+/* What is asked for of something that can be on or off. Toggles of policies' parameters have the same numbers. */
+typedef enum graphi_choice {
+    GRAPHI_OFF = -1,
+    GRAPHI_DEFAULT, /* zero: as the field says, or chosen */
+    GRAPHI_ON,
+} graphi_choice;
+
 /* What went wrong in the last failing call of this thread, as "CODE: WHERE: found X, expected Y"; "" before the first
  * failure. The text is valid until the next failing call of the same thread. Any thread. */
 GRAPHI_API const char *graphi_message(void);

@@ -137,8 +137,9 @@ class Graph(Handle):
         return [None if index == lib.GRAPHI_NONE else self._value(index) for index in found]
 
     def minimize(self, loss: "Value", optimizer: str = "sgd", *, learning_rate: Union["Value", float], **options: Any) -> None:
-        """Adds gradients and updates: every execution is then a step. `optimizer`: "sgd", "momentum" or "adam"; the learning rate is a
-        number, or a value, usually an input. Options: momentum, beta1, beta2, epsilon, weight_decay, clip_norm, only."""
+        """Adds gradients and updates: every execution is then a step. `optimizer`: "sgd", "momentum", "adam" or "adagrad"; the learning rate
+        is a number, or a value, usually an input. Options: momentum, beta1, beta2, epsilon, accumulator, weight_decay, clip_norm, only,
+        sparse ("on", "off")."""
         rate = learning_rate if isinstance(learning_rate, Value) else self.constant(learning_rate, "float32")
         kept: List[Any] = []
         how = ffi.new("graphi_optimizer *")

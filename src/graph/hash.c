@@ -133,7 +133,8 @@ static void count_flops(const graphi_graph *graph, graphi_graph_info *info)
     }
 }
 
-/* Of each parameter the elements that its readers take, at most all. */
+/* Of each parameter the elements that its readers take, at most all: of a table some rows, and none where its content
+ * is replaced. */
 static void count_read(const graphi_graph *graph, graphi_graph_info *info)
 {
     int64_t *taken = mem_zalloc_array(graph->values.count + 1, sizeof *taken);
@@ -141,7 +142,7 @@ static void count_read(const graphi_graph *graph, graphi_graph_info *info)
     for (size_t i = 0; i < graph->nodes.count && taken; i++) {
         const struct node *node = graph_node(graph, (int32_t)i);
         const bool table = node_is(node, IS_LOOKUP);
-        for (int k = 0; node->kind && k < node->inputs; k++) {
+        for (int k = node_is(node, IS_ASSIGN) || node_has(node, OP_UPDATES); node->kind && k < node->inputs; k++) {
             const struct value *value = graph_value(graph, node->input[k]);
             const int64_t all = type_count(&value->type), left = all - taken[node->input[k]];
             if (value->kind != VALUE_PARAMETER)

@@ -24,6 +24,7 @@ enum op_flags {
     OP_BOUNDED = 1024, /* accepts a bounded dimension 0 */
     OP_ADDS = 2048,    /* the result is the sum of all inputs */
     OP_HOST = 4096,    /* takes an epilogue (ops/epilogue.h) */
+    OP_UPDATES = 8192, /* the result is input 0 but for what is replaced, and may be made in the bytes of a parameter */
 };
 
 /* By what graph, passes and engine know an operation where flags say too little. Element-wise ones: node_computes. */

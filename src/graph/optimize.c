@@ -6,6 +6,7 @@
 
 #include "base/float_mode.h"
 #include "graph/op.h"
+#include "graph/sparse.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -36,8 +37,9 @@ struct update {
     graphi_optimizer options;
     graphi_value momentum, decay, clip;              /* scalars; GRAPHI_NONE when not used */
     graphi_value beta1, beta2, rest1, rest2; /* Adam: beta and 1 - beta */
-    graphi_value step_size, epsilon;         /* Adam: lr r / (1 - beta1^t) and epsilon r, with r = sqrt(1 - beta2^t) */
-    graphi_value rate;                       /* of the parameter at hand: step_size or the learning rate, multiplied */
+    graphi_value step_size; /* Adam: lr r / (1 - beta1^t), with r = sqrt(1 - beta2^t) */
+    graphi_value epsilon;   /* Adam: epsilon r; Adagrad: epsilon */
+    graphi_value rate;      /* of the parameter at hand: step_size or the learning rate, multiplied */
 };
 
 static graphi_value scalar(graphi_graph *graph, double number)
@@ -56,12 +58,12 @@ static graphi_value op2(graphi_graph *graph, const char *kind, graphi_value a, g
 }
 
 /* min(1, clip / (norm of all gradients together + 1e-6)) */
-static graphi_value clip_factor(struct update *u, int n, const graphi_value *gradient)
+static graphi_value clip_factor(struct update *u, int n, const struct update_target *target)
 {
     graphi_graph *graph = u->graph;
     graphi_value total = GRAPHI_NONE;
     for (int i = 0; i < n; i++) {
-        graphi_value sum = op1(graph, "reduce_sum_squares", gradient[i]);
+        graphi_value sum = sparse_squares(graph, &target[i]);
         total = total == GRAPHI_NONE ? sum : op2(graph, "add", total, sum);
     }
     graphi_value norm = op2(graph, "add", op1(graph, "sqrt", total), scalar(graph, 1e-6));
@@ -79,50 +81,74 @@ static graphi_status check_fresh(const graphi_graph *graph, int n, const graphi_
     return GRAPHI_OK;
 }
 
-static graphi_value slot(struct update *u, graphi_value parameter, const char *what)
+static graphi_value slot(struct update *u, graphi_value parameter, const char *what, double start)
 {
     const struct value *value = graph_value(u->graph, parameter);
     char name[512];
     snprintf(name, sizeof name, "%.480s/%s", value->name, what);
     const struct value_type type = value->type;
-    graphi_value made = graphi_parameter(u->graph, name, type.dtype, type.rank, type.dims, NULL);
+    const graphi_initializer first = {.kind = start != 0 ? GRAPHI_INIT_CONSTANT : GRAPHI_INIT_ZERO, .a = start};
+    graphi_value made = graphi_parameter(u->graph, name, type.dtype, type.rank, type.dims, &first);
     graphi_freeze(u->graph, made);
     return made;
 }
 
-static graphi_value momentum_step(struct update *u, graphi_value parameter, graphi_value gradient)
+static void assign_to(graphi_graph *graph, const struct update_target *t, graphi_value parameter, graphi_value value)
+{
+    graphi_assign(graph, parameter, sparse_written(graph, t, parameter, value));
+}
+
+static graphi_value momentum_step(struct update *u, const struct update_target *t, graphi_value gradient)
 {
     graphi_graph *graph = u->graph;
     const bool inside = u->options.rate_in_velocity;
-    graphi_value velocity = slot(u, parameter, "momentum");
+    graphi_value velocity = slot(u, t->parameter, "momentum", 0);
     graphi_value added = inside ? op2(graph, "mul", gradient, u->rate) : gradient;
-    graphi_value next = op2(graph, "add", op2(graph, "mul", velocity, u->momentum), added);
-    graphi_assign(graph, velocity, next);
+    graphi_value next = op2(graph, "add", op2(graph, "mul", sparse_read(graph, t, velocity), u->momentum), added);
+    assign_to(graph, t, velocity, next);
     return inside ? next : op2(graph, "mul", next, u->rate);
 }
 
 /* lr m / (1 - beta1^t) / (sqrt(v) / r + epsilon), r carried out of the elements: one division less for each. */
-static graphi_value adam_step(struct update *u, graphi_value parameter, graphi_value gradient)
+static graphi_value adam_step(struct update *u, const struct update_target *t, graphi_value gradient)
 {
     graphi_graph *graph = u->graph;
-    graphi_value m = slot(u, parameter, "adam_m"), v = slot(u, parameter, "adam_v");
-    graphi_value next_m = op2(graph, "add", op2(graph, "mul", m, u->beta1), op2(graph, "mul", gradient, u->rest1));
+    graphi_value m = slot(u, t->parameter, "adam_m", 0), v = slot(u, t->parameter, "adam_v", 0);
+    graphi_value next_m = op2(graph, "add", op2(graph, "mul", sparse_read(graph, t, m), u->beta1),
+                              op2(graph, "mul", gradient, u->rest1));
     graphi_value square = op2(graph, "mul", op1(graph, "square", gradient), u->rest2);
-    graphi_value next_v = op2(graph, "add", op2(graph, "mul", v, u->beta2), square);
-    graphi_assign(graph, m, next_m);
-    graphi_assign(graph, v, next_v);
+    graphi_value next_v = op2(graph, "add", op2(graph, "mul", sparse_read(graph, t, v), u->beta2), square);
+    assign_to(graph, t, m, next_m);
+    assign_to(graph, t, v, next_v);
     graphi_value below = op2(graph, "add", op1(graph, "sqrt", next_v), u->epsilon);
     return op2(graph, "mul", op2(graph, "div", next_m, below), u->rate);
 }
 
-static graphi_value sgd_step(struct update *u, graphi_value parameter, graphi_value gradient)
+/* lr g / (sqrt(sum of all g^2 so far) + epsilon) */
+static graphi_value adagrad_step(struct update *u, const struct update_target *t, graphi_value gradient)
+{
+    graphi_graph *graph = u->graph;
+    graphi_value sum = slot(u, t->parameter, "adagrad", u->options.accumulator);
+    graphi_value next = op2(graph, "add", sparse_read(graph, t, sum), op1(graph, "square", gradient));
+    assign_to(graph, t, sum, next);
+    graphi_value below = op2(graph, "add", op1(graph, "sqrt", next), u->epsilon);
+    return op2(graph, "mul", op2(graph, "div", gradient, below), u->rate);
+}
+
+static graphi_value sgd_step(struct update *u, const struct update_target *t, graphi_value gradient)
 {
     return op2(u->graph, "mul", gradient, u->rate);
 }
 
-/* What is subtracted from the parameter, one row a graphi_optimizer_kind. */
-static graphi_value (*const steps[])(struct update *, graphi_value, graphi_value) = {sgd_step, momentum_step,
-                                                                                     adam_step};
+/* What is subtracted from the parameter, one row a graphi_optimizer_kind; whether a gradient of 0 changes nothing. */
+static const struct rule {
+    graphi_value (*step)(struct update *, const struct update_target *, graphi_value);
+    bool rests;
+    double epsilon; /* by default */
+} rules[] = {[GRAPHI_SGD] = {sgd_step, true, 0},
+             [GRAPHI_MOMENTUM] = {momentum_step, false, 0},
+             [GRAPHI_ADAM] = {adam_step, false, 1e-8},
+             [GRAPHI_ADAGRAD] = {adagrad_step, true, 1e-10}};
 
 /* 1 - beta^t = 2 h / (1 + h) with h = tanh(-t ln(beta) / 2): to a few units in the last place where beta^t is so near
  * 1 that a difference would keep nothing of it. */
@@ -166,41 +192,76 @@ static graphi_value rate_of(struct update *u, graphi_value parameter)
     return op2(u->graph, "mul", rate, scalar(u->graph, value->rate));
 }
 
-/* gradient + decay * parameter */
-static graphi_value decayed(struct update *u, graphi_value parameter, graphi_value gradient)
+/* By what the decay is multiplied for this parameter. */
+static double decay_times(const struct update *u, graphi_value parameter)
 {
     const struct value *value = graph_value(u->graph, parameter);
-    const double times = value->multiplied ? value->decay : value->type.rank > 1;
+    return value->multiplied ? value->decay : value->type.rank > 1;
+}
+
+/* gradient + decay * what is there of the parameter */
+static graphi_value decayed(struct update *u, graphi_value parameter, graphi_value old, graphi_value gradient)
+{
+    const double times = decay_times(u, parameter);
     graphi_value decay = u->decay;
     if (decay == GRAPHI_NONE || times == 0)
         return gradient;
     if (times != 1)
         decay = scalar(u->graph, u->options.weight_decay * times);
-    return op2(u->graph, "add", gradient, op2(u->graph, "mul", parameter, decay));
+    return op2(u->graph, "add", gradient, op2(u->graph, "mul", old, decay));
 }
 
-static void append_updates(struct update *u, int n, const graphi_value *parameter, const graphi_value *gradient)
+/* A list where it is asked for; otherwise where its results are those of the dense form, and it is the faster one: rows
+ * of it are written, read and written again, those of the dense form as well. */
+static graphi_status choose_form(const struct update *u, struct update_target *target)
+{
+    const struct sparse_ids ids = sparse_ids(u->graph, target);
+    const struct value *table = graph_value(u->graph, target->parameter);
+    const bool same = rules[u->options.kind].rests && ids.alike &&
+                      (u->options.weight_decay == 0 || decay_times(u, target->parameter) == 0);
+    const bool faster = 2 * ids.count <= table->type.dims[0];
+    if (ids.bounded && u->options.sparse == GRAPHI_ON)
+        return fail(GRAPHI_UNSUPPORTED, "minimize",
+                    "found several lookups of '%s' whose ids follow a symbol, expected one lookup, fixed sizes, or "
+                    "sparse updates not to be asked for", table->name);
+    if (ids.count && (u->options.sparse == GRAPHI_ON || (!u->options.sparse && same && faster)))
+        sparse_gradient(u->graph, target);
+    return u->graph->status;
+}
+
+static void append_update(struct update *u, const struct update_target *t)
 {
     graphi_graph *graph = u->graph;
+    graphi_value g = t->gradient, old = sparse_read(graph, t, t->parameter);
+    if (u->clip != GRAPHI_NONE)
+        g = op2(graph, "mul", g, u->clip);
+    g = decayed(u, t->parameter, old, g);
+    u->rate = rate_of(u, t->parameter);
+    graphi_value step = rules[u->options.kind].step(u, t, g);
+    assign_to(graph, t, t->parameter, op2(graph, "sub", old, step));
+}
+
+static graphi_status append_updates(struct update *u, int n, struct update_target *target)
+{
+    graphi_graph *graph = u->graph;
+    for (int i = 0; i < n; i++)
+        TRY(choose_form(u, &target[i]));
     graphi_scope(graph, "update");
     if (u->options.kind == GRAPHI_MOMENTUM)
         u->momentum = scalar(graph, or_default(u->options.momentum, 0.9));
     if (u->options.kind == GRAPHI_ADAM)
         prepare_adam(u);
-    u->clip = u->options.clip_norm > 0 ? clip_factor(u, n, gradient) : GRAPHI_NONE;
+    if (u->options.kind == GRAPHI_ADAGRAD)
+        u->epsilon = scalar(graph, u->options.epsilon);
+    u->clip = u->options.clip_norm > 0 ? clip_factor(u, n, target) : GRAPHI_NONE;
     u->decay = u->options.weight_decay != 0 ? scalar(graph, u->options.weight_decay) : GRAPHI_NONE;
     for (int i = 0; i < n && graph->status == GRAPHI_OK; i++) {
         char scope[512];
-        snprintf(scope, sizeof scope, "update/%.500s", graph_value(graph, parameter[i])->name);
+        snprintf(scope, sizeof scope, "update/%.500s", graph_value(graph, target[i].parameter)->name);
         graphi_scope(graph, scope);
-        graphi_value g = gradient[i];
-        if (u->clip != GRAPHI_NONE)
-            g = op2(graph, "mul", g, u->clip);
-        g = decayed(u, parameter[i], g);
-        u->rate = rate_of(u, parameter[i]);
-        graphi_value step = steps[u->options.kind](u, parameter[i], g);
-        graphi_assign(graph, parameter[i], op2(graph, "sub", parameter[i], step));
+        append_update(u, &target[i]);
     }
+    return graph->status;
 }
 
 /* Fills `parameter` with the trainable ones; gives how many. */
@@ -236,9 +297,12 @@ static graphi_status check_options(const graphi_graph *graph, const graphi_optim
 {
     if (!options)
         return fail(GRAPHI_INVALID, "minimize", "found no optimizer, expected a graphi_optimizer");
-    if ((unsigned)options->kind > GRAPHI_ADAM)
+    if ((unsigned)options->kind > GRAPHI_ADAGRAD)
         return fail(GRAPHI_INVALID, "minimize", "found optimizer %d, expected a graphi_optimizer_kind",
                     (int)options->kind);
+    if (options->sparse < GRAPHI_OFF || options->sparse > GRAPHI_ON)
+        return fail(GRAPHI_INVALID, "minimize", "found %d for sparse updates, expected a graphi_choice",
+                    (int)options->sparse);
     graphi_value rate = options->learning_rate;
     if (rate < 0 || (size_t)rate >= graph->values.count)
         return fail(GRAPHI_INVALID, "minimize", "found value %d as learning rate, expected a value of this graph",
@@ -251,7 +315,7 @@ static graphi_status check_options(const graphi_graph *graph, const graphi_optim
                     none_given(rate));
     }
     const double zero_or_more[] = {options->momentum, options->beta1, options->beta2, options->epsilon,
-                                   options->weight_decay, options->clip_norm};
+                                   options->weight_decay, options->clip_norm, options->accumulator};
     for (size_t i = 0; i < sizeof zero_or_more / sizeof *zero_or_more; i++)
         if (!(zero_or_more[i] >= 0) || (i < 3 && (float)zero_or_more[i] >= 1)) /* as a float32 is what is used */
             return fail(GRAPHI_INVALID, "minimize",
@@ -260,45 +324,56 @@ static graphi_status check_options(const graphi_graph *graph, const graphi_optim
     return GRAPHI_OK;
 }
 
+/* Appends the updates of parameters whose gradients are there; the others stay as they are. */
+static graphi_status update_all(graphi_graph *graph, const graphi_optimizer *optimizer, int n,
+                                struct update_target *target)
+{
+    struct update u = {.graph = graph, .options = *optimizer};
+    u.options.beta1 = or_default(optimizer->beta1, 0.9);
+    u.options.beta2 = or_default(optimizer->beta2, 0.999);
+    u.options.epsilon = or_default(optimizer->epsilon, rules[optimizer->kind].epsilon);
+    const char *scope = graph->scope;
+    const bool backward = graph->backward;
+    graph->backward = true;
+    graphi_status status = append_updates(&u, n, target);
+    graph->backward = backward;
+    graph->scope = scope;
+    return status ? status : graph->status;
+}
+
+/* parameter, gradient: room for all of the graph's values; target: zeroed room. */
+static graphi_status minimize_by(graphi_graph *graph, graphi_value loss, const graphi_optimizer *optimizer,
+                                 graphi_value *parameter, graphi_value *gradient, struct update_target *target)
+{
+    const int n = trainable(graph, optimizer->only, parameter);
+    int kept = 0;
+    TRY(graphi_gradients(graph, loss, n, parameter, gradient));
+    for (int i = 0; i < n; i++)
+        if (gradient[i] != GRAPHI_NONE) {
+            target[kept] = (struct update_target){parameter[i], gradient[i], GRAPHI_NONE};
+            parameter[kept++] = parameter[i];
+        }
+    if (kept == 0)
+        return fail(GRAPHI_INVALID, "minimize",
+                    "found no trainable parameter that the loss depends on, expected one");
+    TRY(check_rate(graph, optimizer->learning_rate, kept, parameter));
+    TRY(check_fresh(graph, kept, parameter));
+    return update_all(graph, optimizer, kept, target);
+}
+
 static graphi_status minimize(graphi_graph *graph, graphi_value loss, const graphi_optimizer *optimizer)
 {
     TRY(graphi_graph_status(graph));
     graphi_status status = check_options(graph, optimizer);
-    size_t most = graph->values.count;
-    graphi_value *parameter = status == GRAPHI_OK ? mem_zalloc_array(most * 2 + 1, sizeof *parameter) : NULL;
-    if (status == GRAPHI_OK && !parameter)
-        status = fail_memory("minimize", most * 2 * sizeof *parameter);
-    if (status == GRAPHI_OK) {
-        graphi_value *gradient = parameter + most;
-        int n = trainable(graph, optimizer->only, parameter), kept = 0;
-        status = graphi_gradients(graph, loss, n, parameter, gradient);
-        for (int i = 0; status == GRAPHI_OK && i < n; i++)
-            if (gradient[i] != GRAPHI_NONE) {
-                parameter[kept] = parameter[i];
-                gradient[kept++] = gradient[i];
-            }
-        if (status == GRAPHI_OK && kept == 0)
-            status =
-                fail(GRAPHI_INVALID, "minimize", "found no trainable parameter that the loss depends on, expected one");
-        if (status == GRAPHI_OK)
-            status = check_rate(graph, optimizer->learning_rate, kept, parameter);
-        if (status == GRAPHI_OK)
-            status = check_fresh(graph, kept, parameter);
-        if (status == GRAPHI_OK) {
-            struct update u = {.graph = graph, .options = *optimizer};
-            u.options.beta1 = or_default(optimizer->beta1, 0.9);
-            u.options.beta2 = or_default(optimizer->beta2, 0.999);
-            u.options.epsilon = or_default(optimizer->epsilon, 1e-8);
-            const char *scope = graph->scope;
-            bool backward = graph->backward;
-            graph->backward = true;
-            append_updates(&u, kept, parameter, gradient);
-            graph->backward = backward;
-            graph->scope = scope;
-            status = graph->status;
-        }
-    }
+    const size_t most = graph->values.count;
+    graphi_value *parameter = status ? NULL : mem_zalloc_array(most * 2 + 1, sizeof *parameter);
+    struct update_target *target = status ? NULL : mem_zalloc_array(most + 1, sizeof *target);
+    if (!status && (!parameter || !target))
+        status = fail_memory("minimize", most * (2 * sizeof *parameter + sizeof *target));
+    if (!status)
+        status = minimize_by(graph, loss, optimizer, parameter, parameter + most, target);
     mem_free(parameter);
+    mem_free(target);
     graph_broken(graph, status);
     return status;
 }

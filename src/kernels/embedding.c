@@ -4,41 +4,26 @@
  * because each share owns its part of the table and walks all ids in order. */
 #include "kernels/embedding.h"
 
-#include "base/status.h"
 #include "kernels/each_isa.h"
 #include "kernels/shares.h"
 
 #include <string.h>
 
-typedef void (*add_function)(float *to, const float *from, int64_t n);
 #define DECLARE(isa) void embedding_add_##isa(float *, const float *, int64_t);
 EACH_ISA(DECLARE)
 
+row_add row_add_of(enum isa isa)
+{
 #define ENTRY(isa) embedding_add_##isa,
-static const add_function adds[] = {EACH_ISA(ENTRY)};
+    static const row_add adds[] = {EACH_ISA(ENTRY)};
+    return adds[isa];
+}
 
 struct embedding_params {
     struct embedding_spec spec;
     int shares, blocks; /* gradient: shares = row ranges x column blocks */
-    add_function add;
+    row_add add;
 };
-
-static int64_t count_of(const struct embedding_params *p, const struct kernel_array *ids)
-{
-    return p->spec.per_row ? ids->rows * p->spec.per_row : p->spec.count;
-}
-
-static graphi_status id_at(const struct embedding_params *p, const char *where, const int32_t *ids, int64_t position,
-                           int32_t *out)
-{
-    const struct embedding_spec *s = &p->spec;
-    int32_t id = ids[s->ld_ids ? position / s->ids_columns * s->ld_ids + position % s->ids_columns : position];
-    *out = id;
-    if (id >= 0 && id < s->rows)
-        return GRAPHI_OK;
-    return fail(GRAPHI_INVALID, where, "found id %d at position %lld, expected 0 to %lld", id, (long long)position,
-                (long long)(s->rows - 1));
-}
 
 static graphi_status embedding_run(const struct kernel_call *call, int phase, int share)
 {
@@ -48,9 +33,9 @@ static graphi_status embedding_run(const struct kernel_call *call, int phase, in
     float *y = call->out[0].data;
     int64_t begin, end;
     int32_t id;
-    split_range(count_of(p, &call->in[1]), p->shares, share, &begin, &end);
+    split_range(embedding_count(&p->spec, &call->in[1]), p->shares, share, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
-        TRY(id_at(p, "embedding", ids, i, &id));
+        TRY(embedding_id(&p->spec, "embedding", ids, i, &id));
         memcpy(y + i * p->spec.ld_y, table + id * p->spec.ld_table, (size_t)p->spec.columns * sizeof(float));
     }
     return GRAPHI_OK;
@@ -62,14 +47,15 @@ static graphi_status gradient_run(const struct kernel_call *call, int phase, int
     const int32_t *ids = call->in[0].data;
     const float *dy = call->in[1].data;
     float *dtable = call->out[0].data;
-    int64_t rows = p->spec.rows, columns = p->spec.columns, r0, r1, c0, c1, count = count_of(p, &call->in[0]);
+    int64_t rows = p->spec.rows, columns = p->spec.columns, r0, r1, c0, c1;
+    const int64_t count = embedding_count(&p->spec, &call->in[0]);
     int32_t id;
     split_range(rows, p->shares / p->blocks, share / p->blocks, &r0, &r1);
     share_channels(columns, p->blocks, share % p->blocks, &c0, &c1);
     for (int64_t r = r0; r < r1 && c1 > c0; r++)
         memset(dtable + r * columns + c0, 0, (size_t)(c1 - c0) * sizeof(float));
     for (int64_t i = 0; i < count; i++) {
-        TRY(id_at(p, "embedding_grad", ids, i, &id));
+        TRY(embedding_id(&p->spec, "embedding_grad", ids, i, &id));
         if (id >= r0 && id < r1)
             p->add(dtable + id * columns + c0, dy + i * p->spec.ld_y + c0, c1 - c0);
     }
@@ -83,9 +69,9 @@ static graphi_status one_hot_run(const struct kernel_call *call, int phase, int 
     float *y = call->out[0].data;
     int64_t begin, end;
     int32_t id;
-    split_range(count_of(p, &call->in[0]), p->shares, share, &begin, &end);
+    split_range(embedding_count(&p->spec, &call->in[0]), p->shares, share, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
-        TRY(id_at(p, "one_hot", ids, i, &id));
+        TRY(embedding_id(&p->spec, "one_hot", ids, i, &id));
         memset(y + i * p->spec.ld_y, 0, (size_t)p->spec.rows * sizeof(float));
         y[i * p->spec.ld_y + id] = 1;
     }
@@ -96,7 +82,7 @@ static graphi_status bind(const struct embedding_spec *spec, enum isa isa, const
                           double bytes, struct kernel *kernel)
 {
     const struct embedding_params p = {
-        .spec = *spec, .shares = shares_for(bytes, spec->count), .blocks = 1, .add = adds[isa]};
+        .spec = *spec, .shares = shares_for(bytes, spec->count), .blocks = 1, .add = row_add_of(isa)};
     return kernel_make((struct kernel){.name = name, .run = run, .shares = {p.shares}, .bytes = bytes}, &p, sizeof p,
                        kernel);
 }

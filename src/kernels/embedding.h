@@ -5,6 +5,8 @@
 
 #include "kernels/kernel.h"
 
+#include "base/status.h"
+
 struct embedding_spec {
     int64_t count;         /* ids, at the bound */
     int64_t rows, columns; /* of the table */
@@ -14,6 +16,29 @@ struct embedding_spec {
     int64_t ld_ids;      /* 0: dense */
     int64_t per_row;     /* ids one row of dimension 0 has where they are bounded, otherwise 0 */
 };
+
+/* Ids that a call has. */
+static inline int64_t embedding_count(const struct embedding_spec *spec, const struct kernel_array *ids)
+{
+    return spec->per_row ? ids->rows * spec->per_row : spec->count;
+}
+
+/* The id at `position`; INVALID, naming both, when it is out of range. */
+static inline graphi_status embedding_id(const struct embedding_spec *spec, const char *where, const int32_t *ids,
+                                         int64_t position, int32_t *out)
+{
+    const int32_t id =
+        ids[spec->ld_ids ? position / spec->ids_columns * spec->ld_ids + position % spec->ids_columns : position];
+    *out = id;
+    if (id >= 0 && id < spec->rows)
+        return GRAPHI_OK;
+    return fail(GRAPHI_INVALID, where, "found id %d at position %lld, expected 0 to %lld", id, (long long)position,
+                (long long)(spec->rows - 1));
+}
+
+/* to[i] += from[i] for n elements. */
+typedef void (*row_add)(float *to, const float *from, int64_t n);
+row_add row_add_of(enum isa isa);
 
 /* table float32[rows,columns], ids int32[count] -> y[count,columns]. INVALID, naming position and id, when one is out
  * of range. */

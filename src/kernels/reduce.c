@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    PIECE = 4096,
+    PIECE = REDUCE_PIECE,
     COL_BLOCK = 256,
     LEAF_BYTES = 32 << 10,
     MAX_UNITS = 64,
@@ -243,6 +243,12 @@ struct reduce_leaves reduce_leaves_of(int64_t rows, int64_t cols)
 {
     int64_t count = leaves_for((double)(rows * cols) * sizeof(float), divide_up(cols, COL_BLOCK), rows);
     return (struct reduce_leaves){count, divide_up(rows, count)};
+}
+
+struct reduce_whole reduce_whole_of(int64_t count)
+{
+    const int64_t pieces = divide_up(count, PIECE), leaves = leaves_for((double)count * sizeof(float), 1, pieces);
+    return (struct reduce_whole){pieces, leaves, divide_up(pieces, leaves)};
 }
 
 static void cut(struct reduce *work, int64_t rows, double bytes)

@@ -22,10 +22,17 @@ void reduce_parts(const struct reduce_loops *loops, const float *parts, int64_t 
 
 /* How a rows x cols matrix, of more than one column, is summed over its rows: leaves in order, in each groups of
  * REDUCE_GROUP rows, in each the rows by fours. The last leaves may be short or empty. */
-enum { REDUCE_GROUP = 64 };
+enum { REDUCE_GROUP = 64, REDUCE_PIECE = 4096 };
 struct reduce_leaves {
     int64_t count, rows;
 };
 struct reduce_leaves reduce_leaves_of(int64_t rows, int64_t cols);
+
+/* How `count` contiguous elements become one: pieces of REDUCE_PIECE, in each leaf groups of REDUCE_GROUP of them. The
+ * last leaves may be short or empty. */
+struct reduce_whole {
+    int64_t pieces, leaves, leaf_pieces;
+};
+struct reduce_whole reduce_whole_of(int64_t count);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Embedding lookup, its gradient (dense, deterministic) and one-hot rows. Ids are checked when the node runs. */
-#include "ops/check.h"
+#include "ops/embedding.h"
 
-#include "kernels/embedding.h"
+#include "ops/check.h"
 
 static const struct op_attribute rows_attributes[] = {
     {.name = "rows", .meaning = "of the table", .type = GRAPHI_INT, .required = true},
@@ -13,8 +13,7 @@ static const struct op_attribute depth_attributes[] = {
     {0},
 };
 
-/* The type of ids with one more dimension of n. */
-static graphi_status append_dimension(const struct shape_call *call, int ids, int64_t n)
+graphi_status append_dimension(const struct shape_call *call, int ids, int64_t n)
 {
     const struct value_type *type = call->in[ids];
     TRY(expect(call, ids, type->dtype == GRAPHI_I32 && type->rank < GRAPHI_MAX_RANK,
@@ -25,7 +24,7 @@ static graphi_status append_dimension(const struct shape_call *call, int ids, in
     return GRAPHI_OK;
 }
 
-static graphi_status expect_table(const struct shape_call *call)
+graphi_status expect_table(const struct shape_call *call)
 {
     const struct value_type *table = call->in[0];
     return expect(call, 0, table->rank == 2 && table->dtype == GRAPHI_F32 && table->symbol < 0,
@@ -55,9 +54,8 @@ static graphi_status one_hot_shape(const struct shape_call *call)
     return append_dimension(call, 0, attr_int(call->node, "depth"));
 }
 
-/* ids, and the array with one row an id. */
-static graphi_status ids_of(const struct bind_call *call, const struct array_desc *ids, const struct array_desc *rows,
-                            struct embedding_spec *spec)
+graphi_status ids_of(const struct bind_call *call, const struct array_desc *ids, const struct array_desc *rows,
+                     struct embedding_spec *spec)
 {
     int64_t matrix_rows;
     struct array_desc column = *ids; /* a strided vector is a matrix of one column */

@@ -34,11 +34,18 @@ static struct array_desc describe(const struct value *value)
     return desc;
 }
 
+/* The value is made in the parameter's bytes: a program would write all of them. */
+static bool replaces_rows(const graphi_graph *graph, const struct node *assign)
+{
+    const int32_t maker = graph_value(graph, assign->input[1])->node;
+    return maker >= 0 && node_has(graph_node(graph, maker), OP_UPDATES);
+}
+
 static bool fusable(const struct fuser *f, const struct node *node)
 {
     const graphi_graph *graph = f->graph;
     if (node_is(node, IS_ASSIGN)) /* a view of the parameter that the same program reads is a copy: layout.c */
-        return graph_value(graph, node->input[0])->type.dtype == GRAPHI_F32;
+        return graph_value(graph, node->input[0])->type.dtype == GRAPHI_F32 && !replaces_rows(graph, node);
     if (is_row_sum(graph, node))
         return true;
     if (!(node->kind->flags & OP_ELEMENTWISE) || node->regions || node->inputs > PROGRAM_MAX_INPUTS ||

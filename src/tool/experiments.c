@@ -52,6 +52,8 @@ const struct experiment experiments[] = {
     {"search", "malleable's search against random search and Nelder-Mead, simulated", STUDY_NETWORKS, NULL, NULL},
     {"simulator-error", "predicted against measured steps, every network and policy",
      BENCH_NETWORKS " --seconds --quick", NULL, NULL},
+    {"sparse", "training of a table of embeddings: rows that were read updated, against all rows", "--cores --quick",
+     NULL, NULL},
     {"strategies", "every policy against the lower bound, simulated", STUDY_NETWORKS, NULL, NULL},
     {"sweep", "every policy, driver, executors x threads; the profiler's choice among them (graphi.txt Figure 6)",
      BENCH_NETWORKS BENCH_TUNED " --seconds", NULL, NULL},

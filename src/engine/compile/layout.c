@@ -116,12 +116,23 @@ static graphi_status place_sources(struct layout *l)
 
 /* --- assignments --- */
 
+/* May the writer of a parameter read its bytes while it replaces them? One that updates them may, as input 0 alone. */
+static bool works_in(const struct node *writer, int32_t parameter)
+{
+    if (!(writer->kind->flags & OP_UPDATES))
+        return writer->kind->flags & OP_INPLACE;
+    bool alone = writer->input[0] == parameter;
+    for (int i = 1; i < writer->inputs; i++)
+        alone = alone && writer->input[i] != parameter;
+    return alone;
+}
+
 /* Does some reader of `value`, or of a view of it, come after `writer` in the graph, or is it the writer without being
  * able to work in place? */
 static bool read_after(const struct layout *l, int32_t value, int32_t writer, int32_t assignment)
 {
     const graphi_graph *graph = l->compiled->graph;
-    const bool inplace = graph_node(graph, writer)->kind->flags & OP_INPLACE;
+    const bool inplace = works_in(graph_node(graph, writer), value);
     struct readers readers = graph_readers(graph, l->users_begin, l->users, value);
     for (int32_t user; (user = graph_next_reader(&readers)) >= 0;)
         if (user != assignment && (user == writer ? !inplace : ancestors_has(l->ancestors, user, writer)))
