@@ -523,6 +523,10 @@ static void sessions(void **state)
     refused(graphi_tensor_create(GRAPHI_ELEMENT_FLOAT32, 1, NULL, &number, &tensor));
     refused(graphi_tensor_create(GRAPHI_ELEMENT_FLOAT32, 1, &one, NULL, &tensor));
     refused(graphi_tensor_create(GRAPHI_ELEMENT_FLOAT32, 1, &one, &number, NULL));
+    refused(graphi_tensor_create_sequence(1, NULL, &tensor));
+    refused(graphi_tensor_create_sequence(1, (const graphi_tensor *[]){NULL}, &tensor));
+    refused(graphi_tensor_create_sequence(0, NULL, NULL));
+    refused(graphi_tensor_create_sequence(-1, NULL, &tensor));
     refused(graphi_tensor_load(NULL, NULL, NULL, &tensor));
     refused(graphi_tensor_load("none.npy", NULL, NULL, NULL));
     refused(graphi_tensor_load("none.npz", NULL, NULL, &tensor));

@@ -1,61 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The Python package against the library that was built: graphs, numbers, errors, lifetimes, threads, processes, Ctrl-C, and the code of
-docs/python.md. It makes an environment with cffi and NumPy in build/python-venv, and builds the package into BUILD/python.
+docs/python.md. Environment and package: tests/python_package.py.
 
 usage: test_python.py --build DIR [TEST...]      77: there is no venv, or the packages cannot be had"""
-import argparse
+import gc
+import multiprocessing
 import os
 import re
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
+import time
 import unittest
+import weakref
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-NEEDS = ("cffi", "numpy", "ml_dtypes")
+from python_package import ROOT, enter
 
-
-def environment(build):
-    """The environment's Python, made when it is not there."""
-    folder = build.parent / "python-venv"
-    python = folder / "bin" / "python"
-    done = folder / "done"
-    if not done.exists() or done.read_text().split() != list(NEEDS):
-        for command in ([sys.executable, "-m", "venv", folder], [python, "-m", "pip", "install", "-q", *NEEDS]):
-            made = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-            if made.returncode:
-                print(f"test_python: left out, {made.stderr.strip().splitlines()[-1:] or command}")
-                sys.exit(77)
-        done.write_text(" ".join(NEEDS))
-    return python
-
-
-def outside():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", type=Path, required=True)
-    parser.add_argument("tests", nargs="*")
-    how = parser.parse_args()
-    build = how.build.resolve()
-    python = environment(build)
-    package = build / "python"
-    subprocess.run([ROOT / "python" / "build.sh", build, python, package], check=True)
-    sys.exit(subprocess.run([python, "-B", "-W", "error", __file__, "--inside", *how.tests],
-                            env={**os.environ, "PYTHONPATH": str(package), "GRAPHI_BIN": str(build / "graphi")}).returncode)
-
-
-if "--inside" not in sys.argv:
-    if __name__ == "__main__":
-        outside()
-    raise SystemExit("test_python: found no --inside, expected to be started with --build")
-
-import gc  # noqa: E402
-import multiprocessing  # noqa: E402
-import signal  # noqa: E402
-import tempfile  # noqa: E402
-import threading  # noqa: E402
-import time  # noqa: E402
-import weakref  # noqa: E402
+enter(__file__)
 
 import ml_dtypes  # noqa: E402
 import numpy as np  # noqa: E402
@@ -595,5 +560,4 @@ class Outside(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    sys.argv.remove("--inside")
     unittest.main()

@@ -22,7 +22,7 @@ declare -A about=(
     [arm]="a cross build for 64-bit ARM and its unit tests and whole plans, emulated: the plain kernels where there are no others"
     [browser]="the timeline in chromium"
     [traffic]="memory traffic of a fused node, counted by an emulated cache"
-    [python]="the wheel, built and used in a fresh environment"
+    [python]="the wheel, built and used in a fresh environment; ONNX's own runner on the package"
     [cli]="the command's kill and resume tests at many random moments"
     [onnx]="ONNX's own tests; with DATA, streaming models against stored outputs"
     [sweep]="the profiler's choice against the exhaustive sweep")
@@ -90,7 +90,9 @@ part_browser() { need chromium && build release graphi_cli && tests release -R '
 
 part_traffic() { need valgrind && build release traffic && tests release -R 'test_traffic$'; }
 
-part_python() { build release && tests release -R 'test_python_wheel$'; }
+part_python() {
+    build release && tests release -R 'test_python_wheel$' && said backend 400 python3 tests/python_backend.py --build build/release
+}
 
 part_cli() {
     build release graphi_cli bench_sweep || return 1

@@ -77,6 +77,11 @@ typedef struct graphi_tensor_info {
 GRAPHI_API graphi_status graphi_tensor_create(graphi_element element, int rank, const int64_t *dims, const void *data,
                                               graphi_tensor **out);
 
+/* A sequence of `count` values (0 and more), which it keeps: the caller's hold on them stays. Errors, *out untouched:
+ * INVALID (a count below 0), MEMORY. Any thread. */
+GRAPHI_API graphi_status graphi_tensor_create_sequence(int64_t count, const graphi_tensor *const *items,
+                                                       graphi_tensor **out);
+
 /* Reads an array from a NumPy file, from member `name` of one that ends in .npz, or from a TensorProto, SequenceProto
  * or OptionalProto that ends in .pb, of which `kind` says which it is (else ignored). A bfloat16 array ('<V2') is
  * read as such. Errors: IO, INVALID, UNSUPPORTED, MEMORY. */

@@ -20,12 +20,18 @@ from .plan import Plan, simulate
 from .recurrent import Recurrent, gru, lstm, rnn
 from .arrays import empty
 from .run import Run, Timeline
+from .session import InferenceSession, ModelMetadata, NodeArg, Stream
+from .session_options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions, get_available_providers, get_device
+from .session_values import IOBinding, OrtValue
 from .state import State
 
 __version__ = _text_of(_lib.graphi_version())
-__all__ = ["BusyError", "ClosedError", "DtypeError", "Error", "FileError", "Graph", "InterruptedError", "InvalidError", "Machine",
-           "MissedError", "NonFiniteError", "OutOfMemoryError", "Plan", "Port", "RefusedError", "Run", "State", "Symbol", "Timeline",
-           "UnknownNameError", "UnsupportedError", "UsageError", "Value", "Recurrent", "empty", "gru", "lstm", "models", "rnn", "simulate", "torch", *_operations]
+__all__ = ["BusyError", "ClosedError", "DtypeError", "Error", "ExecutionMode", "FileError", "Graph", "GraphOptimizationLevel", "IOBinding",
+           "InferenceSession", "InterruptedError", "InvalidError", "Machine", "MissedError", "ModelMetadata", "NodeArg", "NonFiniteError",
+           "OrtValue", "OutOfMemoryError", "Plan", "Port", "Recurrent", "RefusedError", "Run", "RunOptions", "SessionOptions", "State",
+           "Stream", "Symbol", "Timeline", "UnknownNameError", "UnsupportedError", "UsageError", "Value", "empty", "get_available_providers",
+           "get_device", "gru", "lstm", "models", "rnn", "simulate", "torch"]
+__all__ += _operations
 
 
 def __getattr__(name: str) -> object:

@@ -7,7 +7,7 @@ import threading
 from typing import Any, Optional, Union
 
 from ._native import ffi, lib
-from .errors import check
+from .errors import UsageError, check
 from .graph import taken
 from .handles import Handle, Using
 from .structs import Info, as_info, text
@@ -16,13 +16,28 @@ _default: Optional["Machine"] = None
 _lock = threading.Lock()
 
 
+def threads_wanted() -> int:
+    """GRAPHI_NUM_THREADS, as the command takes it; 0: it is not set."""
+    variable = os.environ.get("GRAPHI_NUM_THREADS", "")
+    if not variable:
+        return 0
+    if not variable.isdecimal() or not 1 <= int(variable) <= 65536:
+        raise UsageError(f"USAGE: GRAPHI_NUM_THREADS: found '{variable}', expected a whole number from 1 to 65536")
+    return int(variable)
+
+
 class Machine(Handle):
-    """The machine at hand, of `cores` (0: all that are usable)."""
+    """The machine at hand, of `cores` (0: as many as GRAPHI_NUM_THREADS says, or all that are usable)."""
 
     def __init__(self, cores: int = 0) -> None:
         out = ffi.new("graphi_machine **")
-        check(lib.graphi_machine_create(cores, out))
+        check(lib.graphi_machine_create(cores or self._usable(threads_wanted()), out))
         self._own(out[0], lib.graphi_machine_destroy)
+
+    @staticmethod
+    def _usable(wanted: int) -> int:
+        """Of more cores than there are, those that there are."""
+        return min(wanted, len(os.sched_getaffinity(0)))
 
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"], cores: int = 0) -> "Machine":

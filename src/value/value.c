@@ -216,6 +216,23 @@ graphi_status graphi_tensor_create(graphi_element element, int rank, const int64
     return GRAPHI_OK;
 }
 
+graphi_status graphi_tensor_create_sequence(int64_t count, const graphi_tensor *const *items, graphi_tensor **out)
+{
+    graphi_tensor *value;
+    GIVEN(out);
+    if (count < 0)
+        return fail(GRAPHI_INVALID, "sequence", "found %lld values, expected 0 and more", (long long)count);
+    if (count)
+        GIVEN(items);
+    for (int64_t i = 0; i < count; i++)
+        GIVEN(items[i]);
+    TRY(value_sequence("sequence", count, &value));
+    for (int64_t i = 0; i < count; i++)
+        value->items[i] = value_keep(items[i]);
+    *out = value;
+    return GRAPHI_OK;
+}
+
 void graphi_tensor_get_info(const graphi_tensor *value, graphi_tensor_info *out)
 {
     if (!out)
