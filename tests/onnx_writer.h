@@ -75,6 +75,18 @@ static inline void node_int(struct proto *node, const char *name, int64_t value)
     proto_add(node, 5, &a);
 }
 
+static inline void node_float(struct proto *node, const char *name, float value)
+{
+    struct proto a = {0};
+    proto_text(&a, 1, name);
+    proto_varint(&a, 2 << 3 | 5);
+    assert(a.size + sizeof value <= sizeof a.data);
+    memcpy(a.data + a.size, &value, sizeof value);
+    a.size += sizeof value;
+    proto_int(&a, 20, 1);
+    proto_add(node, 5, &a);
+}
+
 static inline void node_ints(struct proto *node, const char *name, int count, const int64_t *values)
 {
     struct proto a = {0};

@@ -80,7 +80,22 @@ def test_inspect(cli):
     assert found["nodes"] == 2 and found["parameters"] == 2 and found["inputs"][0]["shape"] == [-1, 2]
     assert [op["supported"] for op in found["operators"]] == [True, False]
     assert [op["planned"] for op in found["operators"]] == [True, False]
-    assert "plan: none" in done and "NoSuch" in found["plan"]["reason"]
+    assert found["plan"]["nodes"] == 1 and found["plan"]["host"] == 1 and "NoSuch" in found["plan"]["hosts"][0]
+    assert "on the host: " in done
+    wide = cli.result("inspect", file, "--shape", "x=50x2")["model"]
+    assert wide["plan"]["arena_bytes"] >= found["plan"]["arena_bytes"]
+    cli.run("inspect", "lstm", "--shape", "x=1", expect=2)
+
+
+def test_profile(cli):
+    file, prefix = cli.folder / "double.onnx", cli.folder / "time"
+    file.write_bytes(doubling())
+    done = cli.run("profile", file, "--timeline", prefix)
+    assert "1 nodes in 1 plans" in done.stdout and "10 executions" in done.stdout
+    assert "traceEvents" in prefix.with_suffix(".json").read_text() and prefix.with_suffix(".html").exists()
+    cli.run("run", file, "--timeline", prefix)
+    cli.run("run", file, "--timeline", prefix, "--host", expect=3)
+    cli.run("profile", "lstm", "--input", "x=f.npy", expect=2)
 
 
 def write_test(folder, content, expected):

@@ -90,7 +90,7 @@ static void gradients_of_every_operation(void **state)
 /* Negative and mixed signs, where relu, abs, min, max and softplus change their slope. */
 static void gradients_on_both_sides(void **state)
 {
-    static const char *const kinds[] = {"relu", "abs", "softplus", "sigmoid", "tanh",
+    static const char *const kinds[] = {"relu", "abs", "softplus", "sigmoid", "tanh", "erf",
                                         "max",  "min", "select",   "exp",     "neg"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         graphi_graph *graph = new_graph();

@@ -557,8 +557,11 @@ static void sessions(void **state)
     graphi_session_get_info(NULL, &about);
     assert_int_equal(about.nodes, 0);
     graphi_session_get_info(session, NULL);
-    refused(graphi_session_inspect_plan(NULL, &(graphi_session_plan){0}));
-    refused(graphi_session_inspect_plan(session, NULL));
+    refused(graphi_session_inspect_plan(NULL, NULL, NULL, 0, &(graphi_session_plan){0}, NULL));
+    refused(graphi_session_inspect_plan(session, NULL, NULL, 0, NULL, NULL));
+    refused(graphi_session_inspect_plan(session, NULL, NULL, 1, &(graphi_session_plan){0}, NULL));
+    refused(graphi_session_write_timeline(NULL, "timeline"));
+    refused(graphi_session_write_timeline(session, NULL));
     const char *name = "x", *none = NULL;
     const graphi_tensor *given = tensor, *no_tensor = NULL;
     refused(graphi_session_run(NULL, &name, &given, 1, NULL, 1, &result));

@@ -91,6 +91,7 @@ static void functions_over_all_exponents(void **state)
                {PROGRAM_TANH, tanh, 4},
                {PROGRAM_SIGMOID, sigmoid_d, 4},
                {PROGRAM_SOFTPLUS, softplus_d, 4},
+               {PROGRAM_ERF, erf, 2},
                {PROGRAM_SQRT, sqrt, 0.5},
                {PROGRAM_RSQRT, rsqrt_d, 2},
                {PROGRAM_RECIPROCAL, reciprocal_d, 0.5},
@@ -163,7 +164,7 @@ static bool same(float a, float b)
 static bool transcendental(int op)
 {
     return op == PROGRAM_EXP || op == PROGRAM_LOG || op == PROGRAM_TANH || op == PROGRAM_SIGMOID ||
-           op == PROGRAM_SOFTPLUS || op == PROGRAM_POW;
+           op == PROGRAM_SOFTPLUS || op == PROGRAM_ERF || op == PROGRAM_POW;
 }
 
 /* Exact operations must be the same bits on every instruction set, also for specials: NaN, zeros of both signs. The

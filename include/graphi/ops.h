@@ -143,6 +143,13 @@ static inline graphi_value graphi_softplus(graphi_graph *graph, graphi_value a)
     return graphi_op(graph, "softplus", 1, input, 0, NULL);
 }
 
+/* 2 / sqrt(pi) times the integral of e^-t^2 from 0 to a */
+static inline graphi_value graphi_erf(graphi_graph *graph, graphi_value a)
+{
+    graphi_value input[] = {a};
+    return graphi_op(graph, "erf", 1, input, 0, NULL);
+}
+
 /* a + b */
 static inline graphi_value graphi_add(graphi_graph *graph, graphi_value a, graphi_value b)
 {

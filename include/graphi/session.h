@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions that run ONNX files. Any number of threads may run one at once. Models of which every operator can be part
- * of a plan are compiled in the first run at sizes of inputs that are new; plans of the last eight are kept. All others
- * run operator by operator. Both round differently (docs/onnx.md). */
+/* Sessions that run ONNX files. Any number of threads may run one at once. Operators that can be part of a plan are
+ * compiled in the first run at sizes of inputs that are new; plans of the last eight are kept. All others run one by
+ * one on the host, between plans. Both round differently (docs/onnx.md). */
 #ifndef GRAPHI_SESSION_H
 #define GRAPHI_SESSION_H
 
@@ -18,6 +18,7 @@ typedef struct graphi_session_options {
     int64_t loop_limit; /* trips of one Loop before it fails; 0: 100 million */
     int threads;        /* of plans; 0: all cores */
     bool host;          /* everything runs operator by operator, nothing in plans */
+    bool traced;        /* runs keep records of their operations, for graphi_session_write_timeline */
 } graphi_session_options;
 
 /* Opens an ONNX model of IR 3 to 14, opsets 6 to 28: from a file, or from bytes, which may be freed afterwards; `path`
@@ -62,13 +63,27 @@ typedef struct graphi_session_info {
 } graphi_session_info;
 GRAPHI_API void graphi_session_get_info(const graphi_session *session, graphi_session_info *out);
 
-/* How the model would run at the sizes that it declares, those that it leaves open being 1. */
+/* How the model runs at sizes of its inputs. */
 typedef struct graphi_session_plan {
-    int64_t planned, folded; /* nodes in the plan, and those whose results are constants; 0 where there is no plan */
-    char reason[320];        /* why there is none; "" where there is one */
+    int64_t planned, folded; /* nodes in plans, and those whose results are constants */
+    int64_t host, open;      /* nodes on the host, and those of which a run decides, since sizes follow from contents */
+    int64_t plans;
+    double flops; /* of all plans */
+    int64_t arena_bytes, packed_bytes;
+    int executors, width; /* of the plan with the most FLOPs; 0: there is no plan */
 } graphi_session_plan;
-/* Lowers the model without compiling it. Errors, *out untouched: MEMORY. Any thread. */
-GRAPHI_API graphi_status graphi_session_inspect_plan(const graphi_session *session, graphi_session_plan *out);
+/* Compiles the model without running it. Inputs are given as to graphi_session_run; those that are not have the
+ * declared sizes, 1 where none is. *hosts has a line for every node on the host, with the reason, and is the caller's
+ * (graphi_free); hosts may be NULL. Errors, results untouched: INVALID, names and values as graphi_session_run;
+ * MEMORY. Any thread. */
+GRAPHI_API graphi_status graphi_session_inspect_plan(const graphi_session *session, const char *const *names,
+                                                     const graphi_tensor *const *values, size_t count,
+                                                     graphi_session_plan *out, char **hosts);
+
+/* Timelines of what ran last in plans, of a session that is `traced`: PREFIX.json (Chrome trace events) and PREFIX.html
+ * of the first plan, PREFIX-2.json and so on of others. While nobody runs it. Errors: INVALID, it is not traced, or no
+ * plan ran; IO; MEMORY. */
+GRAPHI_API graphi_status graphi_session_write_timeline(const graphi_session *session, const char *prefix);
 
 /* As graphi_session_open of a file, for looking alone: operators that are not supported are no error; running is. */
 GRAPHI_API graphi_status graphi_session_inspect(const char *path, graphi_session **out);

@@ -38,6 +38,13 @@ static bool same_name(const char *a, const char *b)
     return strncmp(a, b, length) == 0;
 }
 
+graphi_status arrays_refuse(const struct options *o)
+{
+    if (!o->input_count && !o->inputs && !o->shape_count)
+        return GRAPHI_OK;
+    return report_usage(o->input_count ? "--input" : o->inputs ? "--inputs" : "--shape", o->subject, "a FILE.onnx");
+}
+
 graphi_status arrays_check(const struct options *o)
 {
     if (o->inputs || o->compare || o->shape_count || o->rtol_given || o->atol_given)

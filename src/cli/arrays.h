@@ -5,6 +5,9 @@
 
 #include "tool/job.h"
 
+/* Refuses what is fed from files where nothing is fed. */
+graphi_status arrays_refuse(const struct options *options);
+
 /* Before anything is loaded: words that are no --input, files that cannot be read. Reported.
  */
 graphi_status arrays_check(const struct options *options);

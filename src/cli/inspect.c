@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* graphi inspect: what is inside a network. */
+#include "cli/arrays.h"
 #include "cli/commands.h"
 #include "cli/form.h"
 #include "cli/onnx.h"
@@ -55,7 +56,9 @@ int command_inspect(const struct options *options)
     graphi_graph *graph;
     if (onnx_named(options->subject))
         return onnx_inspect(options);
-    graphi_status status = form_asked(options, options->subject, &model);
+    graphi_status status = arrays_refuse(options);
+    if (status == GRAPHI_OK)
+        status = form_asked(options, options->subject, &model);
     if (status != GRAPHI_OK)
         return status;
     if ((status = graphi_model_create(options->subject, &model, &graph)) != GRAPHI_OK)

@@ -34,12 +34,13 @@ const struct command commands[] = {
      COMMAND_SCORES, command_eval, NULL},
     {"generate", "M", "text from a trained language model", OF_COMPILED | OF_FORM | OF_CHECKPOINT | OF_GENERATE, 0,
      command_generate, NULL},
-    {"profile", "M", "search the setting, write the plan, explain it", OF_COMPILED | OF_ANY_FORM | OF_TRAINED, 0,
-     command_profile, NULL},
+    {"profile", "M", "search the setting, write the plan, explain it; of an ONNX file: times and timelines",
+     OF_COMPILED | OF_ANY_FORM | OF_TRAINED | OF_INPUT, 0, command_profile, NULL},
     {"run", "M", "run an ONNX file or a built-in network on given inputs",
-     OF_COMPILED | OF_ANY_FORM | OF_TRAINED | OF_RUN | OF_OUTPUT | OF_COMPARE, 0, command_run, NULL},
-    {"inspect", "M", "what is inside an ONNX file or a network", OF_OUT | OF_NETWORK | OF_ANY_FORM | OF_TRAINED,
-     COMMAND_OUT_IS_FILE, command_inspect, NULL},
+     OF_COMPILED | OF_ANY_FORM | OF_TRAINED | OF_INPUT | OF_RUN | OF_OUTPUT | OF_COMPARE, 0,
+     command_run, NULL},
+    {"inspect", "M", "what is inside an ONNX file or a network",
+     OF_OUT | OF_NETWORK | OF_ANY_FORM | OF_TRAINED | OF_INPUT, COMMAND_OUT_IS_FILE, command_inspect, NULL},
     {"simulate", "M", "run in virtual time on a machine description",
      OF_COMPILED | OF_ANY_FORM | OF_TRAINED | OF_MACHINE, 0, command_simulate, NULL},
     {"bench", "EXPERIMENT [M...]", "one experiment, ours and peers in one run",
@@ -75,7 +76,8 @@ static graphi_status check_subject(const struct command *command, const char *su
 {
     if (!command->subject || (!subject && command->subject[0] == '['))
         return GRAPHI_OK;
-    if (subject && onnx_named(subject) && (command->run == command_run || command->run == command_inspect))
+    if (subject && onnx_named(subject) &&
+        (command->run == command_run || command->run == command_inspect || command->run == command_profile))
         return GRAPHI_OK;
     if (strcmp(command->subject, "M") == 0)
         return job_network(command->name, subject ? subject : "nothing",

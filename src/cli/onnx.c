@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* graphi run FILE.onnx: inputs from .npy and .npz files or random ones, outputs into .npy files, compared where asked.
- * Usual size: a few inputs and outputs, at most PORTS of either. */
+/* graphi run FILE.onnx and graphi profile FILE.onnx: inputs from .npy and .npz files or random ones, outputs into .npy
+ * files, compared where asked. Usual size: a few inputs and outputs, at most PORTS of either. */
 #include "cli/onnx.h"
 
+#include "cli/onnx_inputs.h"
 #include "cli/onnx_random.h"
 #include "tool/report.h"
 #include "tool/result.h"
@@ -10,14 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PORTS = 256, REPEAT_MOST = 100000 };
+enum { PORTS = ONNX_PORTS, REPEAT_MOST = 100000 };
 
 struct onnx_job {
     const struct options *options;
     graphi_session *session;
-    const char *names[PORTS], *outputs[PORTS];
-    graphi_tensor *values[PORTS], *results[PORTS];
-    size_t count, output_count;
+    struct onnx_inputs inputs;
+    const char *outputs[PORTS];
+    graphi_tensor *results[PORTS];
+    size_t output_count;
+    int64_t repeat;
     double *ms;
     int runs;
 };
@@ -26,70 +29,6 @@ bool onnx_named(const char *subject)
 {
     const size_t length = subject ? strlen(subject) : 0;
     return length > 5 && strcmp(subject + length - 5, ".onnx") == 0;
-}
-
-static const char *split_word(const char *word, const char *name)
-{
-    const size_t length = strlen(name);
-    return strncmp(word, name, length) == 0 && word[length] == '=' ? word + length + 1 : NULL;
-}
-
-static const char *find_word(const char *const *words, int count, const char *name)
-{
-    const char *found = NULL;
-    for (int i = 0; i < count && !found; i++)
-        found = split_word(words[i], name);
-    return found;
-}
-
-/* Words that name no input would have no effect. */
-static graphi_status check_words(const struct onnx_job *job, const char *option, const char *const *words, int count,
-                                 const char *form)
-{
-    for (int i = 0; i < count; i++) {
-        graphi_session_port port;
-        bool known = false;
-        for (size_t k = 0; !known && graphi_session_port_at(job->session, GRAPHI_SESSION_INPUT, k, &port); k++)
-            known = split_word(words[i], port.name) != NULL;
-        if (!known)
-            return report_usage(option, words[i], "%s, NAME one of `graphi inspect`'s inputs", form);
-    }
-    return GRAPHI_OK;
-}
-
-/* NULL in *out: it is left out, since it has a default. */
-static graphi_status find_input(struct onnx_job *job, const graphi_session_port *port, size_t i, graphi_tensor **out)
-{
-    const struct options *o = job->options;
-    const char *path = find_word(o->input, o->input_count, port->name);
-    *out = NULL;
-    if (path || o->inputs) {
-        graphi_status status = graphi_tensor_load(path ? path : o->inputs, port->name, NULL, out);
-        if (status == GRAPHI_OK || path || !port->has_default)
-            return status == GRAPHI_OK ? status : report_failure(status);
-        return GRAPHI_OK;
-    }
-    if (port->has_default || port->optional)
-        return GRAPHI_OK;
-    return onnx_random(port, find_word(o->shape, o->shape_count, port->name), i, out);
-}
-
-static graphi_status find_inputs(struct onnx_job *job)
-{
-    const struct options *o = job->options;
-    graphi_session_port port;
-    graphi_status status = check_words(job, "--input", o->input, o->input_count, "NAME=FILE.npy");
-    if (status == GRAPHI_OK)
-        status = check_words(job, "--shape", o->shape, o->shape_count, "NAME=1x3x224x224");
-    for (size_t i = 0; status == GRAPHI_OK && graphi_session_port_at(job->session, GRAPHI_SESSION_INPUT, i, &port);
-         i++) {
-        if (job->count == PORTS)
-            return report_error(GRAPHI_UNSUPPORTED, o->subject, "found more than %d inputs, expected fewer", PORTS);
-        job->names[job->count] = port.name;
-        status = find_input(job, &port, i, &job->values[job->count]);
-        job->count += status == GRAPHI_OK && job->values[job->count];
-    }
-    return status;
 }
 
 static graphi_status find_outputs(struct onnx_job *job)
@@ -106,7 +45,7 @@ static graphi_status find_outputs(struct onnx_job *job)
 
 static graphi_status execute(struct onnx_job *job)
 {
-    const int64_t repeat = job->options->repeat ? job->options->repeat : 1;
+    const int64_t repeat = job->repeat;
     if (repeat > REPEAT_MOST)
         return report_usage("--repeat", "a larger number", "at most %d", REPEAT_MOST);
     job->ms = malloc((size_t)repeat * sizeof *job->ms);
@@ -119,8 +58,8 @@ static graphi_status execute(struct onnx_job *job)
         }
         const double began = report_seconds();
         const graphi_status status =
-            graphi_session_run(job->session, job->names, (const graphi_tensor *const *)job->values, job->count, NULL,
-                               job->output_count, job->results);
+            graphi_session_run(job->session, job->inputs.names, (const graphi_tensor *const *)job->inputs.values,
+                               job->inputs.count, NULL, job->output_count, job->results);
         if (status != GRAPHI_OK)
             return report_failure(status);
         job->ms[job->runs] = (report_seconds() - began) * 1e3;
@@ -183,20 +122,51 @@ static graphi_status tell(const struct onnx_job *job, struct result *result)
     return o->json ? result_write(result->root, o->json) : GRAPHI_OK;
 }
 
-int onnx_run(const struct options *options)
+static graphi_status write_timelines(const struct onnx_job *job, struct result *result)
 {
-    struct onnx_job job = {.options = options};
-    graphi_status status =
-        options_only(options, "run FILE.onnx",
-                     "--input --inputs --shape --host --output --repeat --compare --rtol --atol --json --quiet");
-    if (status != GRAPHI_OK)
-        return status;
-    status =
-        graphi_session_open(options->subject, NULL, 0, &(graphi_session_options){.host = options->host}, &job.session);
+    char path[4096];
+    const char *prefix = job->options->timeline;
+    if (!prefix)
+        return GRAPHI_OK;
+    const graphi_status status = graphi_session_write_timeline(job->session, prefix);
     if (status != GRAPHI_OK)
         return report_failure(status);
-    struct result result = result_begin("run", NULL, options->argc, options->argv);
-    status = find_inputs(&job);
+    static const char *const ends[] = {"html", "json"};
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%.4000s.%s", prefix, ends[i]);
+        result_file(result, path);
+    }
+    return GRAPHI_OK;
+}
+
+/* The host's nodes, beside the times of plans. */
+static graphi_status tell_hosts(const struct onnx_job *job)
+{
+    FILE *out = options_json_is_stdout(job->options) ? stderr : stdout;
+    graphi_session_plan plan;
+    char *hosts;
+    const graphi_status status =
+        graphi_session_inspect_plan(job->session, job->inputs.names, (const graphi_tensor *const *)job->inputs.values,
+                                    job->inputs.count, &plan, &hosts);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    fprintf(out, "%lld nodes in %lld plans, %.3f GFLOP, %d x %d threads; %lld nodes on the host\n%s",
+            (long long)plan.planned, (long long)plan.plans, plan.flops * 1e-9, plan.executors, plan.width,
+            (long long)(plan.host + plan.open), hosts);
+    graphi_free(hosts);
+    return GRAPHI_OK;
+}
+
+static int run_model(const struct options *options, bool profiles)
+{
+    struct onnx_job job = {.options = options, .repeat = profiles ? 10 : options->repeat ? options->repeat : 1};
+    graphi_status status = graphi_session_open(
+        options->subject, NULL, 0,
+        &(graphi_session_options){.host = options->host, .traced = options->timeline != NULL}, &job.session);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    struct result result = result_begin(profiles ? "profile" : "run", NULL, options->argc, options->argv);
+    status = onnx_inputs_find(options, job.session, false, &job.inputs);
     if (status == GRAPHI_OK)
         status = find_outputs(&job);
     if (status == GRAPHI_OK)
@@ -206,13 +176,31 @@ int onnx_run(const struct options *options)
     if (status == GRAPHI_OK)
         status = compare_outputs(&job);
     if (status == GRAPHI_OK)
+        status = write_timelines(&job, &result);
+    if (status == GRAPHI_OK && profiles)
+        status = tell_hosts(&job);
+    if (status == GRAPHI_OK)
         status = tell(&job, &result);
     for (size_t i = 0; i < job.output_count; i++)
         graphi_tensor_destroy(job.results[i]);
-    for (size_t i = 0; i < job.count; i++)
-        graphi_tensor_destroy(job.values[i]);
+    onnx_inputs_free(&job.inputs);
     free(job.ms);
     result_end(&result);
     graphi_session_close(job.session);
     return status;
+}
+
+int onnx_run(const struct options *options)
+{
+    const graphi_status status = options_only(options, "run FILE.onnx",
+                                              "--input --inputs --shape --host --output --repeat --compare --rtol "
+                                              "--atol --timeline --json --quiet");
+    return status != GRAPHI_OK ? (int)status : run_model(options, false);
+}
+
+int onnx_profile(const struct options *options)
+{
+    const graphi_status status =
+        options_only(options, "profile FILE.onnx", "--input --inputs --shape --timeline --json --quiet");
+    return status != GRAPHI_OK ? (int)status : run_model(options, true);
 }

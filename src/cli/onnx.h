@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `graphi run FILE.onnx` and `graphi inspect FILE.onnx`. */
+/* `graphi run FILE.onnx`, `graphi profile FILE.onnx` and `graphi inspect FILE.onnx`. */
 #ifndef CLI_ONNX_H
 #define CLI_ONNX_H
 
@@ -9,6 +9,7 @@
 bool onnx_named(const char *subject);
 
 int onnx_run(const struct options *options);
+int onnx_profile(const struct options *options);
 int onnx_inspect(const struct options *options);
 
 #endif

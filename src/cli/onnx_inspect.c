@@ -2,6 +2,7 @@
 /* graphi inspect FILE.onnx: ports, operators, parameters, and what is not supported. */
 #include "cli/onnx.h"
 
+#include "cli/onnx_inputs.h"
 #include "tool/report.h"
 #include "tool/result.h"
 
@@ -70,18 +71,52 @@ static json_t *operators(const graphi_session *session, FILE *out)
     return list;
 }
 
-static json_t *plan(const graphi_session_plan *found, FILE *out)
+static json_t *plan(const graphi_session_plan *p, const char *hosts, FILE *out)
 {
-    json_t *item = json_object();
-    if (out && *found->reason)
-        fprintf(out, "plan: none, all nodes run one by one: %s\n", found->reason);
-    else if (out)
-        fprintf(out, "plan: %lld nodes, and %lld whose results are constants\n", (long long)found->planned,
-                (long long)found->folded);
-    result_integer(item, "nodes", found->planned);
-    result_integer(item, "folded", found->folded);
-    result_string(item, "reason", found->reason);
+    json_t *item = json_object(), *list = json_array();
+    if (out)
+        fprintf(out,
+                "plan: %lld nodes in %lld plans, %lld whose results are constants, %lld on the host, %lld that a run "
+                "decides on\n",
+                (long long)p->planned, (long long)p->plans, (long long)p->folded, (long long)p->host,
+                (long long)p->open);
+    if (out && p->plans)
+        fprintf(out, "plan: %.3f GFLOP, %.1f MB of results, %.1f MB of packed weights, %d x %d threads\n",
+                p->flops * 1e-9, (double)p->arena_bytes * 1e-6, (double)p->packed_bytes * 1e-6, p->executors, p->width);
+    for (const char *line = hosts; *line; line += strcspn(line, "\n") + 1) {
+        const size_t length = strcspn(line, "\n");
+        if (out)
+            fprintf(out, "on the host: %.*s\n", (int)length, line);
+        result_append(list, json_stringn(line, length));
+        if (!line[length])
+            break;
+    }
+    result_integer(item, "nodes", p->planned);
+    result_integer(item, "folded", p->folded);
+    result_integer(item, "host", p->host);
+    result_integer(item, "open", p->open);
+    result_integer(item, "plans", p->plans);
+    result_number(item, "flop", p->flops);
+    result_integer(item, "arena_bytes", p->arena_bytes);
+    result_integer(item, "packed_bytes", p->packed_bytes);
+    result_integer(item, "executors", p->executors);
+    result_integer(item, "width", p->width);
+    result_set(item, "hosts", list);
     return item;
+}
+
+static graphi_status find_plan(const struct options *options, const graphi_session *session, graphi_session_plan *out,
+                               char **hosts)
+{
+    struct onnx_inputs inputs;
+    graphi_status status = onnx_inputs_find(options, session, true, &inputs);
+    if (status == GRAPHI_OK) {
+        status = graphi_session_inspect_plan(session, inputs.names, (const graphi_tensor *const *)inputs.values,
+                                             inputs.count, out, hosts);
+        status = status == GRAPHI_OK ? status : report_failure(status);
+    }
+    onnx_inputs_free(&inputs);
+    return status;
 }
 
 int onnx_inspect(const struct options *options)
@@ -89,14 +124,15 @@ int onnx_inspect(const struct options *options)
     graphi_session *session;
     graphi_session_info info;
     graphi_session_plan lowered;
-    graphi_status status = options_only(options, "inspect FILE.onnx", "--json --quiet");
+    char *hosts = NULL;
+    graphi_status status = options_only(options, "inspect FILE.onnx", "--input --inputs --shape --json --quiet");
     if (status != GRAPHI_OK)
         return status;
     if ((status = graphi_session_inspect(options->subject, &session)) != GRAPHI_OK)
         return report_failure(status);
-    if ((status = graphi_session_inspect_plan(session, &lowered)) != GRAPHI_OK) {
+    if ((status = find_plan(options, session, &lowered, &hosts)) != GRAPHI_OK) {
         graphi_session_close(session);
-        return report_failure(status);
+        return status;
     }
     FILE *out = options_json_is_stdout(options) ? NULL : stdout;
     struct result result = result_begin("inspect", NULL, options->argc, options->argv);
@@ -112,20 +148,21 @@ int onnx_inspect(const struct options *options)
     result_set(model, "task", json_null());
     result_integer(model, "batch", 0); /* its inputs tell */
     result_string(model, "graph_hash", "");
-    result_set(model, "flop", json_null());
-    result_set(model, "bytes", json_null());
+    result_number(model, "flop", lowered.flops);
+    result_integer(model, "bytes", lowered.arena_bytes);
     result_integer(model, "nodes", info.nodes);
     result_integer(model, "parameters", info.parameter_elements);
     result_set(model, "inputs", ports(session, GRAPHI_SESSION_INPUT, out));
     result_set(model, "outputs", ports(session, GRAPHI_SESSION_OUTPUT, out));
     result_set(model, "operators", operators(session, out));
-    result_set(model, "plan", plan(&lowered, out));
+    result_set(model, "plan", plan(&lowered, hosts, out));
     result_set(result.root, "model", model);
     if (info.unsupported && out)
         fprintf(out, "%lld nodes have no operator: the model does not run\n", (long long)info.unsupported);
     if (options->json)
         status = result_write(result.root, options->json);
     result_end(&result);
+    graphi_free(hosts);
     graphi_session_close(session);
     return status;
 }

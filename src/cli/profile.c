@@ -187,6 +187,11 @@ static int with_job(const struct options *options, bool runs, double tune, int64
 int command_profile(const struct options *options)
 {
     struct options asked = *options;
+    if (onnx_named(options->subject))
+        return onnx_profile(options);
+    const graphi_status status = arrays_refuse(options);
+    if (status != GRAPHI_OK)
+        return status;
     if (!asked.tune_given && !asked.plan && !asked.model) {
         asked.tune_given = true; /* profiling again is what was asked for, whatever is stored */
         asked.tune = 20;

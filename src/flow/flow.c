@@ -1,90 +1,65 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of a model by the types and sizes of its inputs (flow.h). A lock is held while one is looked for or compiled,
- * not while it runs: a run is taken out of a plan's list of idle ones, or made. At most KEPT are there at a time; the
- * one that was used least recently goes when nobody runs it. Usual: one or two. */
+/* Paths of a model's graphs by the forms of what they read (flow.h). The lock is held while one is looked for, not
+ * while one is made or run: who makes one keeps out those alone who want the same. At most KEPT forms of a graph are
+ * there at a time; the one that was used least recently goes when nobody runs it. Usual: one or two. */
 #include "flow/flow.h"
 
 #include "base/memory.h"
-#include "flow/lower.h"
-#include "graphi/run.h"
+#include "flow/path.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { KEPT = 8, CONTENTS = 64 };
-
-/* What the sizes of an input are compared by. */
-struct key {
-    bool given;
-    graphi_tensor_kind kind;
-    graphi_element type;
-    int rank;
-    int64_t dims[VALUE_RANK];
-    uint8_t content[8]; /* of one integer or truth value */
-};
+enum { KEPT = 8, CONTENTS = 64, PATHS = 16 };
 
 struct special {
-    struct key *key; /* of each input of the model */
-    graphi_graph *graph;
-    graphi_plan *plan; /* NULL: the interpreter runs these shapes */
-    graphi_state *state;
-    ARRAY(graphi_run *) idle;
-    graphi_tensor **outputs;    /* of each output of the model: its content, where that is known */
-    struct graphi_tensor *like; /* else its type and sizes */
-    int users;
+    struct form *key; /* of each value that the graph reads */
+    struct path *path[PATHS];
+    int paths, users;
+    bool making; /* by some thread */
     uint64_t used;
 };
 
-struct flow {
-    const struct onnx_model *model;
-    int threads;
-    graphi_machine *machine; /* made with the first plan */
-    pthread_mutex_t lock;
+/* A graph of the model: its own, or a body. */
+struct block {
+    const struct model_graph *graph;
+    ARRAY(int) reads; /* inputs and captures */
     struct special *kept[KEPT];
-    uint64_t clock;
-    int compiled; /* how often for other single numbers; beyond CONTENTS their content is not looked at */
+    int contents;      /* how often a special was made for other contents; beyond CONTENTS they do not count */
+    struct form *seen; /* of a body: what it was run for last without a path */
 };
 
-/* A single integer or truth value is often a rate or a switch on which conditions and sizes depend: plans are told
- * apart by its content, too. One that is another in each run would compile each time, so that ends. */
-static bool is_content(const graphi_tensor *value)
-{
-    return value && value->kind == GRAPHI_KIND_TENSOR && value->count == 1 && !element_is_float(value->type);
-}
+struct flow {
+    struct path_maker maker;
+    struct reach reach;
+    struct weights weights;
+    struct flow_options options;
+    graphi_machine *machine;
+    struct block *blocks; /* as reach.graphs has them */
+    pthread_mutex_t lock;
+    pthread_cond_t made;
+    uint64_t clock;
+};
+
+/* What a body finds when it is run by a control node. */
+struct flow_runner {
+    struct interpreter run;
+    struct flow *flow;
+};
 
 bool flow_knows(const char *op)
 {
     return lower_find(op) != NULL;
 }
 
-graphi_status flow_create(const struct onnx_model *model, int threads, struct flow **out)
-{
-    struct flow *flow = mem_zalloc(sizeof *flow);
-    if (!flow)
-        return fail_memory("session", sizeof *flow);
-    flow->model = model;
-    flow->threads = threads;
-    pthread_mutex_init(&flow->lock, NULL);
-    *out = flow;
-    return GRAPHI_OK;
-}
-
-static void special_free(const struct onnx_model *model, struct special *s)
+static void special_free(const struct onnx_model *model, const struct block *block, struct special *s)
 {
     if (!s)
         return;
-    for (size_t i = 0; i < s->idle.count; i++)
-        graphi_run_destroy(s->idle.data[i]);
-    array_free(&s->idle);
-    for (size_t i = 0; s->outputs && i < model->graph->outputs.count; i++)
-        value_drop(s->outputs[i]);
-    mem_free(s->outputs);
-    mem_free(s->like);
-    graphi_state_destroy(s->state);
-    graphi_plan_destroy(s->plan);
-    graphi_graph_destroy(s->graph);
-    mem_free(s->key);
+    for (int i = 0; i < s->paths; i++)
+        path_free(model, s->path[i]);
+    forms_free(s->key, block->reads.count);
     mem_free(s);
 }
 
@@ -92,280 +67,370 @@ void flow_free(struct flow *flow)
 {
     if (!flow)
         return;
-    for (int i = 0; i < KEPT; i++)
-        special_free(flow->model, flow->kept[i]);
+    for (size_t b = 0; flow->blocks && b < flow->reach.graphs.count; b++) {
+        struct block *block = &flow->blocks[b];
+        for (int i = 0; i < KEPT; i++)
+            special_free(flow->maker.model, block, block->kept[i]);
+        forms_free(block->seen, block->seen ? block->reads.count : 0);
+        array_free(&block->reads);
+    }
+    mem_free(flow->blocks);
+    weights_fini(&flow->weights);
+    reach_free(&flow->reach);
     graphi_machine_destroy(flow->machine);
+    pthread_cond_destroy(&flow->made);
     pthread_mutex_destroy(&flow->lock);
     mem_free(flow);
 }
 
-/* --- compiling --- */
-
-/* Inputs as `values` has them; where it has none and there is no default, as declared. */
-static graphi_status set_inputs(struct lowering *l, graphi_tensor *const *values, bool contents)
+static graphi_status add_reads(struct block *block, const struct reach_graph *from)
 {
-    const struct onnx_model *m = l->model;
-    for (size_t i = 0; i < m->graph->inputs.count; i++) {
-        const int number = m->graph->inputs.data[i];
-        const struct model_value *port = &m->values.data[number];
-        struct flow_value *to = &l->values[number];
-        const graphi_tensor *value = values ? values[number] : NULL;
-        if (!value && port->constant)
-            continue;
-        if (value ? value->kind != GRAPHI_KIND_TENSOR
-                  : port->kind != GRAPHI_KIND_TENSOR || port->optional || port->rank < 0)
-            return fail(GRAPHI_UNSUPPORTED, "plan",
-                        "found input \"%.100s\" that is no tensor or of no rank, expected one", port->name);
-        if (contents && is_content(value)) {
-            to->known = value_keep(value);
-            continue;
-        }
-        to->computed = true;
-        to->like.type = value ? value->type : port->type;
-        to->like.rank = value ? value->rank : port->rank;
-        for (int k = 0; k < to->like.rank; k++)
-            to->like.dims[k] = value ? value->dims[k] : port->dims[k] < 0 ? 1 : port->dims[k];
-    }
+    block->graph = from->graph;
+    for (size_t i = 0; i < from->graph->inputs.count; i++)
+        if (!array_push(&block->reads, from->graph->inputs.data[i]))
+            return fail_memory("session", sizeof(int));
+    for (size_t i = 0; i < from->captures.count; i++)
+        if (!array_push(&block->reads, from->captures.data[i]))
+            return fail_memory("session", sizeof(int));
     return GRAPHI_OK;
 }
 
-static graphi_status lower_model(struct lowering *l, graphi_tensor *const *values, bool contents)
-{
-    const size_t count = l->model->values.count + 1;
-    l->values = mem_zalloc_array(count, sizeof *l->values);
-    if (!l->values)
-        return fail_memory("plan", count * sizeof *l->values);
-    for (size_t i = 0; i < count; i++)
-        l->values[i].plain = l->values[i].last = GRAPHI_NONE;
-    TRY(set_inputs(l, values, contents));
-    return lower_all(l);
-}
+static graphi_status run_body(struct interpreter *run, const struct model_graph *graph);
 
-graphi_status flow_inspect(const struct onnx_model *model, struct flow_report *out)
+static graphi_status fill(struct flow *flow, const struct onnx_model *model)
 {
-    struct lowering l = {.model = model};
-    *out = (struct flow_report){0};
-    const graphi_status status = lower_model(&l, NULL, false);
-    if (status == GRAPHI_OK) {
-        out->planned = l.planned;
-        out->folded = l.folded;
-    } else {
-        snprintf(out->reason, sizeof out->reason, "%s", graphi_message());
-    }
-    lower_free(&l);
-    return status == GRAPHI_MEMORY ? status : GRAPHI_OK;
-}
-
-static graphi_status take_outputs(struct special *s, struct lowering *l)
-{
-    const struct model_graph *graph = l->model->graph;
-    s->outputs = mem_zalloc_array(graph->outputs.count + 1, sizeof *s->outputs);
-    s->like = mem_zalloc_array(graph->outputs.count + 1, sizeof *s->like);
-    if (!s->outputs || !s->like)
-        return fail_memory("plan", (graph->outputs.count + 1) * sizeof *s->like);
-    for (size_t i = 0; i < graph->outputs.count; i++) {
-        const struct flow_value *value = &l->values[graph->outputs.data[i]];
-        if (value->known)
-            s->outputs[i] = value_keep(value->known);
-        else
-            s->like[i] = value->like;
-    }
+    TRY(reach_find(model, &flow->reach));
+    flow->blocks = mem_zalloc_array(flow->reach.graphs.count, sizeof *flow->blocks);
+    if (!flow->blocks)
+        return fail_memory("session", flow->reach.graphs.count * sizeof *flow->blocks);
+    for (size_t i = 0; i < flow->reach.graphs.count; i++)
+        TRY(add_reads(&flow->blocks[i], &flow->reach.graphs.data[i]));
+    flow->maker = (struct path_maker){.model = model,
+                                      .reach = &flow->reach,
+                                      .weights = &flow->weights,
+                                      .traced = flow->options.traced,
+                                      .graph_run = run_body};
     return GRAPHI_OK;
 }
 
-static graphi_status compile(struct flow *flow, struct special *s, graphi_tensor *const *values)
+graphi_status flow_create(const struct onnx_model *model, const struct flow_options *options, struct flow **out)
 {
-    struct lowering l = {.model = flow->model};
-    graphi_status status = lower_model(&l, values, flow->compiled <= CONTENTS);
-    if (status == GRAPHI_OK && !flow->machine)
-        status = graphi_machine_create(flow->threads, &flow->machine);
+    struct flow *flow = mem_zalloc(sizeof *flow);
+    if (!flow)
+        return fail_memory("session", sizeof *flow);
+    flow->options = options ? *options : (struct flow_options){0};
+    flow->maker.model = model;
+    pthread_mutex_init(&flow->lock, NULL);
+    pthread_cond_init(&flow->made, NULL);
+    weights_init(&flow->weights);
+    const graphi_status status = fill(flow, model);
     if (status == GRAPHI_OK)
-        status = take_outputs(s, &l);
-    if (status == GRAPHI_OK)
-        status = graphi_state_create(l.graph, 0, &s->state);
-    if (status == GRAPHI_OK && l.planned)
-        status = graphi_plan_create(l.graph, flow->machine, NULL, &s->plan);
-    if (status == GRAPHI_OK) {
-        s->graph = l.graph;
-        l.graph = NULL;
-    }
-    lower_free(&l);
-    return status == GRAPHI_MEMORY ? status : GRAPHI_OK; /* without a plan the interpreter tells what is wrong */
-}
-
-/* --- by shapes --- */
-
-static struct key key_of(const graphi_tensor *value, bool contents)
-{
-    struct key key;
-    memset(&key, 0, sizeof key);
-    if (!value)
-        return key;
-    key.given = true;
-    key.kind = value->kind;
-    if (value->kind == GRAPHI_KIND_TENSOR) {
-        key.type = value->type;
-        key.rank = value->rank;
-        memcpy(key.dims, value->dims, (size_t)value->rank * sizeof *key.dims);
-    }
-    if (contents && is_content(value))
-        memcpy(key.content, value->data, value->bytes);
-    return key;
-}
-
-static bool fits(const struct flow *flow, const struct special *s, graphi_tensor *const *values)
-{
-    const struct model_graph *graph = flow->model->graph;
-    for (size_t i = 0; i < graph->inputs.count; i++) {
-        const struct key a = key_of(values[graph->inputs.data[i]], flow->compiled <= CONTENTS), *b = &s->key[i];
-        if (a.given != b->given || a.kind != b->kind || a.type != b->type || a.rank != b->rank ||
-            memcmp(a.dims, b->dims, sizeof a.dims) != 0 || memcmp(a.content, b->content, sizeof a.content) != 0)
-            return false;
-    }
-    return true;
-}
-
-static graphi_status special_create(struct flow *flow, graphi_tensor *const *values, struct special **out)
-{
-    const struct model_graph *graph = flow->model->graph;
-    struct special *s = mem_zalloc(sizeof *s);
-    if (s)
-        s->key = mem_zalloc_array(graph->inputs.count + 1, sizeof *s->key);
-    graphi_status status = s && s->key ? GRAPHI_OK : fail_memory("plan", sizeof *s);
-    for (size_t i = 0; status == GRAPHI_OK && i < graph->inputs.count; i++)
-        s->key[i] = key_of(values[graph->inputs.data[i]], flow->compiled <= CONTENTS);
-    if (status == GRAPHI_OK)
-        status = compile(flow, s, values);
-    if (status == GRAPHI_OK)
-        *out = s;
+        *out = flow;
     else
-        special_free(flow->model, s);
+        flow_free(flow);
     return status;
 }
 
+/* --- by forms --- */
+
+static graphi_tensor *read_at(const struct block *block, const struct interpreter *run, size_t i)
+{
+    return run->values[block->reads.data[i]];
+}
+
+/* *differs: in contents alone. */
+static bool fits(const struct block *block, const struct form *key, const struct interpreter *run, bool *differs)
+{
+    bool holds = true;
+    for (size_t i = 0; i < block->reads.count; i++) {
+        if (!form_fits(&key[i], read_at(block, run, i)))
+            return false;
+        holds = holds && form_holds(&key[i], read_at(block, run, i));
+    }
+    *differs = *differs || !holds;
+    return holds;
+}
+
+static graphi_status find_key(const struct flow *flow, const struct block *block, const struct interpreter *run,
+                              struct form **out)
+{
+    struct form *key = mem_zalloc_array(block->reads.count + 1, sizeof *key);
+    if (!key)
+        return fail_memory("plan", block->reads.count * sizeof *key);
+    for (size_t i = 0; i < block->reads.count; i++) {
+        const int number = block->reads.data[i];
+        const bool asked = flow->reach.asked[number] && block->contents <= CONTENTS;
+        const graphi_status status = form_of(read_at(block, run, i), number, asked, &key[i]);
+        if (status != GRAPHI_OK) {
+            forms_free(key, i);
+            return status;
+        }
+    }
+    *out = key;
+    return GRAPHI_OK;
+}
+
 /* A free place, else that of the one which nobody runs and which was used least recently; NULL: there is none. */
-static struct special **find_place(struct flow *flow)
+static struct special **find_place(struct block *block)
 {
     struct special **place = NULL;
     for (int i = 0; i < KEPT; i++) {
-        if (!flow->kept[i])
-            return &flow->kept[i];
-        if (flow->kept[i]->users == 0 && (!place || flow->kept[i]->used < (*place)->used))
-            place = &flow->kept[i];
+        if (!block->kept[i])
+            return &block->kept[i];
+        if (block->kept[i]->users == 0 && (!place || block->kept[i]->used < (*place)->used))
+            place = &block->kept[i];
     }
     return place;
 }
 
-/* Whether a kept plan was made for the same single numbers. */
-static bool same_contents(const struct flow *flow, graphi_tensor *const *values)
+/* A body that is run for the first time at these forms stays on the host: in loops whose values grow no form comes
+ * twice. */
+static graphi_status is_new_body(struct flow *flow, struct block *block, const struct interpreter *run, bool *is_new)
 {
-    const struct model_graph *graph = flow->model->graph;
-    bool same = false;
-    for (int i = 0; i < KEPT && !same; i++) {
-        same = flow->kept[i] != NULL;
-        for (size_t k = 0; same && k < graph->inputs.count; k++) {
-            const struct key key = key_of(values[graph->inputs.data[k]], true);
-            same = memcmp(key.content, flow->kept[i]->key[k].content, sizeof key.content) == 0;
-        }
-    }
-    return same;
+    bool differs = false;
+    *is_new = block != flow->blocks && !(block->seen && fits(block, block->seen, run, &differs));
+    if (!*is_new)
+        return GRAPHI_OK;
+    forms_free(block->seen, block->seen ? block->reads.count : 0);
+    block->seen = NULL;
+    return find_key(flow, block, run, &block->seen);
 }
 
-/* NULL in *out: all places are in use by runs at other shapes. With the lock. */
-static graphi_status find(struct flow *flow, graphi_tensor *const *values, struct special **out)
+/* NULL in *out: the host runs it. With the lock, and one more user. */
+static graphi_status find(struct flow *flow, struct block *block, const struct interpreter *run, struct special **out)
 {
+    struct special *s = NULL;
+    bool differs = false, is_new;
     *out = NULL;
-    for (int i = 0; i < KEPT && !*out; i++)
-        if (flow->kept[i] && fits(flow, flow->kept[i], values))
-            *out = flow->kept[i];
-    struct special **place = *out ? NULL : find_place(flow);
-    if (place) {
-        if (flow->compiled <= CONTENTS && !same_contents(flow, values))
-            flow->compiled++;
-        TRY(special_create(flow, values, out));
-        special_free(flow->model, *place);
-        *place = *out;
+    for (int i = 0; i < KEPT && !s; i++)
+        if (block->kept[i] && fits(block, block->kept[i]->key, run, &differs))
+            s = block->kept[i];
+    if (!s) {
+        TRY(is_new_body(flow, block, run, &is_new));
+        struct special **place = is_new ? NULL : find_place(block);
+        block->contents += differs && block->contents <= CONTENTS;
+        if (!place)
+            return GRAPHI_OK;
+        struct form *key;
+        TRY(find_key(flow, block, run, &key));
+        if (!(s = mem_zalloc(sizeof *s))) {
+            forms_free(key, block->reads.count);
+            return fail_memory("plan", sizeof *s);
+        }
+        s->key = key;
+        special_free(flow->maker.model, block, *place);
+        *place = s;
     }
-    if (*out)
-        (*out)->used = ++flow->clock;
+    s->users++;
+    s->used = ++flow->clock;
+    *out = s;
     return GRAPHI_OK;
 }
 
 /* --- running --- */
 
-static graphi_status fetch(const struct flow *flow, const struct special *s, graphi_run *run, graphi_tensor **values)
+static bool goes_on(const struct path *path, size_t at, const struct interpreter *run)
 {
-    const struct model_graph *graph = flow->model->graph;
-    for (size_t i = 0; i < graph->outputs.count; i++) {
-        char name[32];
-        graphi_tensor *value = NULL;
-        snprintf(name, sizeof name, "o%zu", i);
-        if (s->outputs[i]) {
-            value = value_keep(s->outputs[i]);
-        } else {
-            TRY(value_new("session", s->like[i].type, s->like[i].rank, s->like[i].dims, &value));
-            const graphi_status status = graphi_run_get(run, name, GRAPHI_F32, value->data, value->bytes);
-            if (status != GRAPHI_OK) {
-                value_drop(value);
-                return status;
-            }
-        }
-        value_drop(values[graph->outputs.data[i]]);
-        values[graph->outputs.data[i]] = value;
+    const struct step *step = &path->steps.data[at];
+    bool holds = true;
+    for (size_t i = 0; holds && i < step->form_count; i++)
+        holds = form_holds(&step->forms[i], interpreter_value(run, step->forms[i].number));
+    return holds;
+}
+
+/* One that begins with the stages of `behind` up to `at` (NULL: any) and goes on as the run does. With the lock. */
+static const struct path *find_path(const struct special *s, const struct path *behind, size_t at,
+                                    const struct interpreter *run)
+{
+    for (int i = 0; i < s->paths; i++) {
+        const struct path *path = s->path[i];
+        if (!behind || (at < path->steps.count && path->steps.data[at].stage == behind->steps.data[at].stage &&
+                        goes_on(path, at, run)))
+            return path;
+    }
+    return NULL;
+}
+
+/* Made with the first path: who looks at ports alone needs none. With the lock. */
+static graphi_status need_machine(struct flow *flow)
+{
+    if (!flow->machine)
+        TRY(graphi_machine_create(flow->options.threads, &flow->machine));
+    flow->maker.machine = flow->machine;
+    return GRAPHI_OK;
+}
+
+/* Makes a path and runs it, from the start or behind `at`, or finds that another thread has made one: then it is in
+ * *found, to be gone on with. */
+static graphi_status make(struct flow *flow, struct block *block, struct special *s, struct interpreter *run,
+                          const struct path *behind, size_t at, const struct path **found)
+{
+    pthread_mutex_lock(&flow->lock);
+    while (!(*found = find_path(s, behind, at, run)) && s->making)
+        pthread_cond_wait(&flow->made, &flow->lock);
+    const bool mine = !*found, keep = s->paths < PATHS;
+    graphi_status status = mine ? need_machine(flow) : GRAPHI_OK;
+    s->making = s->making || (mine && status == GRAPHI_OK);
+    pthread_mutex_unlock(&flow->lock);
+    if (!mine || status != GRAPHI_OK)
+        return status;
+    struct path *path;
+    status = path_make(&flow->maker, block->graph, s->key, block->reads.count, run, behind, at, keep, &path);
+    pthread_mutex_lock(&flow->lock);
+    if (path)
+        s->path[s->paths++] = path;
+    s->making = false;
+    pthread_cond_broadcast(&flow->made);
+    pthread_mutex_unlock(&flow->lock);
+    return status;
+}
+
+static graphi_status run_special(struct flow *flow, struct block *block, struct special *s, struct interpreter *run)
+{
+    pthread_mutex_lock(&flow->lock);
+    const struct path *path = find_path(s, NULL, 0, run);
+    pthread_mutex_unlock(&flow->lock);
+    if (!path)
+        TRY(make(flow, block, s, run, NULL, 0, &path));
+    for (size_t at = 0; path; at++) {
+        const struct stage *stage = path->steps.data[at].stage;
+        TRY(stage_run(stage, run, run_body));
+        if (stage->ends)
+            return GRAPHI_OK;
+        if (!goes_on(path, at, run))
+            TRY(make(flow, block, s, run, path, at, &path));
     }
     return GRAPHI_OK;
 }
 
-static graphi_status execute(const struct flow *flow, const struct special *s, graphi_run *run, graphi_tensor **values)
-{
-    graphi_port port;
-    for (int i = 0; graphi_graph_at(s->graph, GRAPHI_PORT_INPUT, i, &port); i++) {
-        int number = 0;
-        sscanf(port.name, "i%d", &number);
-        TRY(graphi_run_set(run, port.name, port.dtype, values[number]->data, values[number]->bytes));
-    }
-    TRY(graphi_run_execute(run));
-    return fetch(flow, s, run, values);
-}
-
-/* A run of the plan that is idle, or another. */
-static graphi_status take_run(struct flow *flow, struct special *s, graphi_run **out)
-{
-    *out = NULL;
-    pthread_mutex_lock(&flow->lock);
-    if (s->idle.count)
-        *out = s->idle.data[--s->idle.count];
-    pthread_mutex_unlock(&flow->lock);
-    return *out ? GRAPHI_OK : graphi_run_create(s->plan, s->state, out);
-}
-
-static void give_back(struct flow *flow, struct special *s, graphi_run *run)
-{
-    pthread_mutex_lock(&flow->lock);
-    const bool kept = run && array_push(&s->idle, run);
-    s->users--;
-    pthread_mutex_unlock(&flow->lock);
-    if (!kept)
-        graphi_run_destroy(run);
-}
-
-graphi_status flow_run(struct flow *flow, graphi_tensor **values, bool *done)
+static graphi_status run_block(struct flow *flow, struct block *block, struct interpreter *run)
 {
     struct special *s;
-    graphi_run *run;
-    *done = false;
     pthread_mutex_lock(&flow->lock);
-    graphi_status status = find(flow, values, &s);
-    const bool planned = status == GRAPHI_OK && s && s->plan;
-    if (planned)
-        s->users++;
+    graphi_status status = find(flow, block, run, &s);
     pthread_mutex_unlock(&flow->lock);
-    if (!planned)
+    if (status != GRAPHI_OK)
         return status;
-    status = take_run(flow, s, &run);
-    if (status == GRAPHI_OK)
-        status = execute(flow, s, run, values);
-    *done = status == GRAPHI_OK;
-    give_back(flow, s, run);
+    if (!s)
+        return interpreter_graph(run, block->graph);
+    status = run_special(flow, block, s, run);
+    pthread_mutex_lock(&flow->lock);
+    s->users--;
+    pthread_mutex_unlock(&flow->lock);
     return status;
+}
+
+static graphi_status run_body(struct interpreter *run, const struct model_graph *graph)
+{
+    struct flow *flow = ((struct flow_runner *)run)->flow;
+    for (size_t i = 0; i < flow->reach.graphs.count; i++)
+        if (flow->blocks[i].graph == graph)
+            return run_block(flow, &flow->blocks[i], run);
+    return interpreter_graph(run, graph);
+}
+
+graphi_status flow_run(struct flow *flow, struct interpreter *run)
+{
+    struct flow_runner runner = {*run, flow};
+    return run_block(flow, &flow->blocks[0], &runner.run);
+}
+
+/* --- for people --- */
+
+/* As the model declares an input. */
+static struct form declared(const struct onnx_model *model, int number)
+{
+    const struct model_value *port = &model->values.data[number];
+    struct form form = {.number = number,
+                        .given = !port->constant,
+                        .kind = port->optional ? GRAPHI_KIND_NOTHING : port->kind,
+                        .type = port->type,
+                        .rank = port->rank > 0 ? port->rank : 0};
+    for (int k = 0; k < form.rank; k++)
+        form.dims[k] = port->dims[k] < 0 ? 1 : port->dims[k];
+    return form;
+}
+
+static graphi_status input_forms(const struct flow *flow, graphi_tensor *const *values, struct form **out)
+{
+    const struct model_graph *graph = flow->maker.model->graph;
+    struct form *forms = mem_zalloc_array(graph->inputs.count + 1, sizeof *forms);
+    if (!forms)
+        return fail_memory("plan", graph->inputs.count * sizeof *forms);
+    for (size_t i = 0; i < graph->inputs.count; i++) {
+        const int number = graph->inputs.data[i];
+        graphi_status status = GRAPHI_OK;
+        if (values && values[number])
+            status = form_of(values[number], number, flow->reach.asked[number], &forms[i]);
+        else
+            forms[i] = declared(flow->maker.model, number);
+        if (status != GRAPHI_OK) {
+            forms_free(forms, i);
+            return status;
+        }
+    }
+    *out = forms;
+    return GRAPHI_OK;
+}
+
+graphi_status flow_inspect(const struct onnx_model *model, graphi_tensor *const *values,
+                           const struct flow_options *options, struct flow_report *out)
+{
+    struct path_report report = {0};
+    struct flow *flow;
+    struct form *forms = NULL;
+    TRY(flow_create(model, options, &flow));
+    graphi_status status = input_forms(flow, values, &forms);
+    if (status == GRAPHI_OK)
+        status = need_machine(flow);
+    if (status == GRAPHI_OK)
+        status = path_inspect(&flow->maker, model->graph, forms, model->graph->inputs.count, &report);
+    if (status == GRAPHI_OK && !array_push(&report.hosts, '\0'))
+        status = fail_memory("plan", report.hosts.count);
+    if (status == GRAPHI_OK)
+        *out = (struct flow_report){.planned = report.planned,
+                                    .folded = report.folded,
+                                    .host = report.host,
+                                    .open = report.open,
+                                    .plans = report.plans,
+                                    .flops = report.flops,
+                                    .arena_bytes = report.arena_bytes,
+                                    .packed_bytes = report.packed_bytes,
+                                    .executors = report.executors,
+                                    .width = report.width,
+                                    .hosts = report.hosts.data};
+    else
+        array_free(&report.hosts);
+    forms_free(forms, forms ? model->graph->inputs.count : 0);
+    flow_free(flow);
+    return status;
+}
+
+/* The special of the model's own graph that ran last. */
+static const struct special *latest(const struct flow *flow)
+{
+    const struct special *found = NULL;
+    for (int i = 0; i < KEPT; i++) {
+        const struct special *s = flow->blocks[0].kept[i];
+        if (s && s->paths && (!found || s->used > found->used))
+            found = s;
+    }
+    return found;
+}
+
+graphi_status flow_timeline(const struct flow *flow, const char *prefix)
+{
+    const struct special *s = latest(flow);
+    const struct path *path = s ? s->path[0] : NULL;
+    int written = 0;
+    for (size_t i = 0; path && i < path->steps.count; i++) {
+        const struct segment *segment = path->steps.data[i].stage->segment;
+        char name[4200];
+        if (!segment || !segment->idle.count)
+            continue;
+        snprintf(name, sizeof name, written ? "%.4096s-%d" : "%.4096s", prefix, written + 1);
+        TRY(graphi_run_write_timeline(segment->idle.data[segment->idle.count - 1], name));
+        written++;
+    }
+    return written ? GRAPHI_OK : fail(GRAPHI_INVALID, "session", "found no plan that ran, expected one");
 }

@@ -107,6 +107,43 @@ static graphi_status lower_conv(struct lower_call *c)
     return finish(c, &v.w, y, v.filters);
 }
 
+/* The gradient of a convolution with respect to its images, whose windows are over the result. */
+static graphi_status lower_transposed(struct lower_call *c)
+{
+    static const int64_t one[] = {2, 1, 0}, two[] = {2, 3, 1, 0};
+    struct window w;
+    struct image image;
+    for (int i = 0; i < c->call.ins; i++)
+        if (c->call.in[i])
+            TRY(lower_floats(c, i));
+    const graphi_tensor *x = c->call.in[0], *by = c->call.in[1], *bias = op_in(&c->call, 2);
+    const int64_t groups = op_int(&c->call, "group", 1);
+    if (x->rank < 3 || by->rank != x->rank || groups < 1 || by->dims[0] != x->dims[1] || by->dims[0] % groups)
+        return lower_fail(c, "found channels that do not agree, expected weights [C, M / groups, ...]");
+    const int64_t filters = by->dims[1] * groups;
+    TRY(convolution_transposed(&c->call, x, by->dims + 2, &w));
+    if (bias && (bias->rank != 1 || bias->count != filters))
+        return lower_fail(c, "found another number of biases, expected %lld", (long long)filters);
+    for (int i = 0; i < w.rank; i++) {
+        const int64_t after = w.stride[i] * (w.out[i] - 1) + (w.kernel[i] - 1) * w.dilation[i] + 1 - w.in[i];
+        w.after[i] = after > w.before[i] ? after - w.before[i] : 0; /* output_padding is less of it */
+        if (w.in[i] < 1 ||
+            (w.in[i] + w.before[i] + w.after[i] - (w.kernel[i] - 1) * w.dilation[i] - 1) / w.stride[i] + 1 != w.out[i])
+            return lower_fail(c, "found a border of more than a stride, expected less for a plan");
+    }
+    TRY(find_image(c, &w, &image));
+    graphi_value weights = lower_permuted(c->l, lower_in(c, 1), image.rank == 2 ? two : one);
+    if (image.rank == 1)
+        weights = graphi_reshape(c->l->graph, weights, (int64_t[]){1, by->dims[2], by->dims[1], by->dims[0]}, 4);
+    const int64_t size[2] = {w.rank == 2 ? w.in[0] : 1, w.in[w.rank - 1]};
+    graphi_value y = graphi_conv2d_backward_data(c->l->graph, image.x, weights, image.stride, 2, image.pads, 4,
+                                                 image.dilation, 2, groups, size, 2);
+    if (bias)
+        y = graphi_add(c->l->graph, y, lower_plain(c->l, lower_in(c, 2)));
+    memcpy(w.out, w.in, sizeof w.out);
+    return finish(c, &w, y, filters);
+}
+
 static graphi_status lower_pool(struct lower_call *c)
 {
     struct window w;
@@ -135,7 +172,7 @@ static graphi_status lower_global(struct lower_call *c)
     int64_t axes[VALUE_RANK];
     TRY(lower_floats(c, 0));
     struct flow_value *x = lower_in(c, 0);
-    const int rank = x->like.rank;
+    const int rank = c->call.in[0]->rank;
     if (rank < 3)
         return lower_fail(c, "found rank %d, expected [N, C, ...]", rank);
     for (int i = 0; i < rank - 2; i++)
@@ -180,6 +217,7 @@ static graphi_status lower_lrn(struct lower_call *c)
 
 const struct lower_row lower_images[] = {
     {"Conv", lower_conv, NULL},
+    {"ConvTranspose", lower_transposed, NULL},
     {"MaxPool", lower_pool, NULL},
     {"AveragePool", lower_pool, NULL},
     {"GlobalAveragePool", lower_global, NULL},

@@ -1,19 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lowerings of matrix products, softmax and reductions. One thread lowers. */
+/* Lowerings of matrix products and softmax. One thread lowers. */
 #include "flow/lower.h"
 
-#include <string.h>
-
+/* Vectors are matrices of one row or column, which the result loses. */
 static graphi_status lower_matmul(struct lower_call *c)
 {
-    const graphi_tensor *a = c->call.in[0], *b = c->call.in[1];
+    int64_t dims[VALUE_RANK];
+    int rank = 0;
     for (int i = 0; i < 2; i++)
         TRY(lower_floats(c, i));
-    if (a->rank < 2 || b->rank < 2 || a->dims[a->rank - 1] != b->dims[b->rank - 2])
-        return lower_fail(c, "found vectors or inner sizes that differ, expected matrices for a plan");
-    return lower_set(
-        c, 0, graphi_matmul(c->l->graph, lower_plain(c->l, lower_in(c, 0)), lower_plain(c->l, lower_in(c, 1)), 0, 0),
-        false);
+    const graphi_tensor *a = c->call.in[0], *b = c->call.in[1];
+    const int64_t m = a->rank > 1 ? a->dims[a->rank - 2] : 1, n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
+    if (a->rank < 1 || b->rank < 1 || a->dims[a->rank - 1] != b->dims[b->rank > 1 ? b->rank - 2 : 0])
+        return lower_fail(c, "found numbers or inner sizes that differ, expected vectors and matrices");
+    graphi_graph *g = c->l->graph;
+    graphi_value x = lower_plain(c->l, lower_in(c, 0)), w = lower_plain(c->l, lower_in(c, 1));
+    if (a->rank > 1 && b->rank > 1)
+        return lower_set(c, 0, graphi_matmul(g, x, w, 0, 0), false);
+    const graphi_tensor *matrix = a->rank > 1 ? a : b;
+    for (int i = 0; i + 2 < matrix->rank; i++)
+        dims[rank++] = matrix->dims[i];
+    if (a->rank > 1)
+        dims[rank++] = m;
+    if (b->rank > 1)
+        dims[rank++] = n;
+    x = a->rank > 1 ? x : graphi_reshape(g, x, (int64_t[]){1, a->dims[0]}, 2);
+    w = b->rank > 1 ? w : graphi_reshape(g, w, (int64_t[]){b->dims[0], 1}, 2);
+    return lower_set(c, 0, graphi_reshape(g, graphi_matmul(g, x, w, 0, 0), dims, rank), false);
 }
 
 static graphi_value times(struct lower_call *c, graphi_value x, double by)
@@ -78,59 +91,10 @@ static graphi_status lower_softmax(struct lower_call *c)
     return lower_set(c, 0, graphi_transpose(g, y, back, x->rank), false);
 }
 
-/* Axes as ONNX counts them to those of the operand's order; *last tells the result's. */
-static void find_axes(const struct flow_value *x, int rank, bool keeps, int count, int64_t *axes, bool *last)
-{
-    bool channels = false;
-    int inner = 0;
-    for (int i = 0; i < count; i++) {
-        channels = channels || axes[i] == 1;
-        inner += axes[i] > 1;
-    }
-    *last = lower_is_last(x) && (keeps || channels || inner == rank - 2);
-    for (int i = 0; *last && i < count; i++)
-        axes[i] = lower_axis((int)axes[i], rank);
-}
-
-static graphi_status lower_reduce(struct lower_call *c)
-{
-    int64_t axes[VALUE_RANK];
-    int count, axis;
-    bool last, seen[VALUE_RANK] = {false};
-    TRY(lower_floats(c, 0));
-    struct flow_value *x = lower_in(c, 0);
-    const int rank = x->like.rank;
-    const bool keeps = op_int(&c->call, "keepdims", 1) != 0;
-    if (op_in(&c->call, 1) && !lower_in(c, 1)->known)
-        return lower_fail(c, "found axes that are computed, expected constants");
-    TRY(op_list(&c->call, 1, "axes", axes, &count));
-    if (count <= 0 && op_int(&c->call, "noop_with_empty_axes", 0))
-        return lower_fail(c, "found no axes and noop_with_empty_axes, expected axes");
-    for (int i = 0; i < count; i++) {
-        TRY(op_axis(&c->call, axes[i], rank, &axis));
-        if (seen[axis])
-            return lower_fail(c, "found axis %d twice, expected it once", axis);
-        seen[axis] = true;
-        axes[i] = axis;
-    }
-    for (int i = 0; count <= 0 && i < rank; i++)
-        axes[i] = i;
-    count = count <= 0 ? rank : count;
-    find_axes(x, rank, keeps, count, axes, &last);
-    const graphi_value in = last ? x->last : lower_plain(c->l, x);
-    const graphi_attribute attributes[] = {{"axes", GRAPHI_INTS, 0, 0, axes, count},
-                                           {"keepdims", GRAPHI_INT, keeps, 0, NULL, 0}};
-    return lower_set(c, 0, graphi_op(c->l->graph, c->row->builds, 1, &in, 2, attributes), last && keeps);
-}
-
 const struct lower_row lower_products[] = {
     {"MatMul", lower_matmul, NULL},
     {"Gemm", lower_gemm, NULL},
     {"Softmax", lower_softmax, NULL},
     {"LogSoftmax", lower_softmax, NULL},
-    {"ReduceSum", lower_reduce, "reduce_sum"},
-    {"ReduceMean", lower_reduce, "reduce_mean"},
-    {"ReduceMax", lower_reduce, "reduce_max"},
-    {"ReduceSumSquare", lower_reduce, "reduce_sum_squares"},
     {0},
 };

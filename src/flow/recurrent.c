@@ -101,17 +101,21 @@ static graphi_value initial(struct layer *l, int input, int64_t d)
 static void direct(struct layer *l, int64_t d, const float *w, const float *u, float *b, const float *inner)
 {
     struct lowering *to = l->c->l;
+    char name[4][8] = {"w0", "u0", "b0", "inner0"};
+    for (int i = 0; i < 4; i++)
+        name[i][strlen(name[i]) - 1] = (char)('0' + d);
     const int64_t all = l->gates * l->hidden, both = l->after ? 2 * l->hidden : all;
     for (int64_t i = 0; i < both; i++)
         b[i] += inner[i];
-    graphi_value in[6] = {graphi_matmul(to->graph, l->x, lower_floats_of(to, 2, (int64_t[]){all, l->inputs}, w), 0, 1),
-                          lower_floats_of(to, 2, (int64_t[]){all, l->hidden}, u), lower_floats_of(to, 1, &all, b),
-                          initial(l, INITIAL_H, d)};
+    graphi_value in[6] = {
+        graphi_matmul(to->graph, l->x, lower_kept(l->c, name[0], 2, (int64_t[]){all, l->inputs}, w), 0, 1),
+        lower_kept(l->c, name[1], 2, (int64_t[]){all, l->hidden}, u), lower_kept(l->c, name[2], 1, &all, b),
+        initial(l, INITIAL_H, d)};
     int count = 4;
     if (l->cell == GRAPHI_LSTM)
         in[count++] = initial(l, INITIAL_C, d);
     if (l->after)
-        in[count++] = lower_floats_of(to, 1, &l->hidden, inner + 2 * l->hidden);
+        in[count++] = lower_kept(l->c, name[3], 1, &l->hidden, inner + 2 * l->hidden);
     const graphi_attribute attributes[] = {{"units", GRAPHI_INT, l->hidden, 0, NULL, 0},
                                            {"steps", GRAPHI_INT, l->steps, 0, NULL, 0},
                                            {"reverse", GRAPHI_INT, l->reverse || d == 1, 0, NULL, 0},

@@ -8,15 +8,13 @@
 /* The host operator's outputs on values without elements; each is dropped by the caller. */
 static graphi_status host_shapes(struct lower_call *c)
 {
-    for (int i = 1; i < c->node->ins; i++)
-        if (lower_in(c, i) && !lower_in(c, i)->known)
-            return lower_fail(c, "found input %d of %s that is computed, expected a constant", i, c->node->type);
+    TRY(lower_constants(c, 1));
     return host_op_run(&c->call);
 }
 
 static graphi_status lower_reshape(struct lower_call *c)
 {
-    TRY(lower_floats(c, 0));
+    TRY(lower_movable(c, 0));
     TRY(host_shapes(c));
     const graphi_tensor like = *c->call.out[0];
     value_drop(c->call.out[0]);
@@ -28,37 +26,56 @@ static graphi_status lower_reshape(struct lower_call *c)
 static graphi_status lower_shape(struct lower_call *c)
 {
     TRY(host_shapes(c));
-    if (c->node->out[0] >= 0)
-        c->l->values[c->node->out[0]].known = c->call.out[0];
-    else
+    if (c->node->out[0] < 0) {
         value_drop(c->call.out[0]);
+        return GRAPHI_OK;
+    }
+    c->l->values[c->node->out[0]].known = c->call.out[0];
+    c->l->values[c->node->out[0]].varies = true;
     return GRAPHI_OK;
 }
 
-/* float32 to itself, as exporters write it. */
+/* Floats and truth values are float32 inside the graph: to 16 bits and back rounds them. */
+static graphi_value cast(struct lower_call *c, graphi_value x, graphi_element from, graphi_element to)
+{
+    graphi_graph *g = c->l->graph;
+    graphi_dtype dtype;
+    if (from == to || (to == T_F32 && element_is_carried(from)))
+        return x;
+    element_dtype(to, &dtype);
+    x = graphi_cast(g, x, dtype);
+    return element_is_carried(to) ? graphi_cast(g, x, GRAPHI_F32) : x;
+}
+
+static graphi_status cast_to(struct lower_call *c, graphi_element to)
+{
+    graphi_dtype dtype;
+    TRY(lower_movable(c, 0));
+    struct flow_value *x = lower_in(c, 0);
+    const graphi_element from = c->call.in[0]->type;
+    const bool last = lower_is_last(x), floats = element_is_carried(from) || element_is_carried(to);
+    if (!element_dtype(to, &dtype) || !floats || from == T_F64 || to == T_F64)
+        return lower_fail(c, "found a Cast from %s to %s, expected floats of 16 or 32 bits for a plan",
+                          graphi_element_name(from), graphi_element_name(to));
+    c->type = to;
+    return lower_set(c, 0, cast(c, last ? x->last : lower_plain(c->l, x), from, to), last);
+}
+
 static graphi_status lower_cast(struct lower_call *c)
 {
-    TRY(lower_floats(c, 0));
-    struct flow_value *x = lower_in(c, 0);
-    const bool last = lower_is_last(x);
-    if (op_int(&c->call, "to", 0) != T_F32)
-        return lower_fail(c, "found a Cast to another type, expected float32 for a plan");
-    return lower_set(c, 0, last ? x->last : lower_plain(c->l, x), last);
+    return cast_to(c, (graphi_element)op_int(&c->call, "to", 0));
 }
 
 /* To the type of another value, which of that is all that counts. */
 static graphi_status lower_cast_like(struct lower_call *c)
 {
     struct flow_value *x = lower_in(c, 0);
-    if (x->known) {
-        TRY(host_op_run(&c->call));
-        c->l->values[c->node->out[0]].known = c->call.out[0];
-        return GRAPHI_OK;
-    }
-    TRY(lower_floats(c, 0));
-    TRY(lower_floats(c, 1));
-    const bool last = lower_is_last(x);
-    return lower_set(c, 0, last ? x->last : lower_plain(c->l, x), last);
+    if (!x->known)
+        return cast_to(c, c->call.in[1]->type);
+    TRY(host_op_run(&c->call));
+    c->l->values[c->node->out[0]].known = c->call.out[0];
+    c->l->values[c->node->out[0]].varies = x->varies;
+    return GRAPHI_OK;
 }
 
 static graphi_status lower_transpose(struct lower_call *c)
@@ -67,9 +84,9 @@ static graphi_status lower_transpose(struct lower_call *c)
     bool seen[VALUE_RANK] = {false};
     size_t count;
     int axis;
-    TRY(lower_floats(c, 0));
+    TRY(lower_movable(c, 0));
     struct flow_value *x = lower_in(c, 0);
-    const int rank = x->like.rank;
+    const int rank = c->call.in[0]->rank;
     const int64_t *perm = op_ints(&c->call, "perm", &count);
     if (perm && count != (size_t)rank)
         return lower_fail(c, "found %zu axes, expected %d", count, rank);
@@ -86,13 +103,12 @@ static graphi_status lower_transpose(struct lower_call *c)
 
 static graphi_status lower_concat(struct lower_call *c)
 {
-    enum { PARTS = 64 };
-    graphi_value in[PARTS];
+    graphi_value in[64]; /* the most inputs that lower_operator takes */
     int axis, count = c->call.ins;
     bool last = false;
     const graphi_tensor *x = c->call.in[0];
     for (int i = 0; i < count; i++) {
-        TRY(lower_floats(c, i));
+        TRY(lower_movable(c, i));
         last = last || lower_is_last(lower_in(c, i));
     }
     TRY(op_axis(&c->call, op_int(&c->call, "axis", 0), x->rank, &axis));
@@ -101,86 +117,13 @@ static graphi_status lower_concat(struct lower_call *c)
         for (int k = 0; k < x->rank && part->rank == x->rank; k++)
             if (k != axis && part->dims[k] != x->dims[k])
                 return lower_fail(c, "found parts that differ along axis %d, expected none", k);
-        if (part->rank != x->rank || count > PARTS)
-            return lower_fail(c, "found parts of other ranks, or more than %d, expected fewer", PARTS);
+        if (part->rank != x->rank || part->type != x->type)
+            return lower_fail(c, "found parts of other ranks or types, expected the same");
         in[i] = last ? lower_last(c->l, lower_in(c, i)) : lower_plain(c->l, lower_in(c, i));
         if (in[i] == GRAPHI_NONE)
             return lower_set(c, 0, GRAPHI_NONE, false);
     }
     return lower_set(c, 0, graphi_concat(c->l->graph, count, in, last ? lower_axis(axis, x->rank) : axis), last);
-}
-
-static int64_t within(int64_t x, int64_t most)
-{
-    return x < 0 ? 0 : x > most ? most : x;
-}
-
-/* Elements begin to end along ONNX's axis of x, whose order is `last`. */
-static graphi_value cut(struct lower_call *c, graphi_value x, int rank, bool last, int axis, int64_t begin, int64_t end)
-{
-    return graphi_slice(c->l->graph, x, last ? lower_axis(axis, rank) : axis, begin, end);
-}
-
-static graphi_status lower_slice(struct lower_call *c)
-{
-    int64_t start[VALUE_RANK], end[VALUE_RANK], axes[VALUE_RANK], steps[VALUE_RANK];
-    int starts, ends, axis_count, step_count, axis;
-    TRY(lower_floats(c, 0));
-    for (int i = 1; i < c->node->ins; i++)
-        if (lower_in(c, i) && !lower_in(c, i)->known)
-            return lower_fail(c, "found input %d of Slice that is computed, expected a constant", i);
-    struct flow_value *x = lower_in(c, 0);
-    TRY(op_list(&c->call, 1, "starts", start, &starts));
-    TRY(op_list(&c->call, 2, "ends", end, &ends));
-    TRY(op_list(&c->call, 3, "axes", axes, &axis_count));
-    TRY(op_numbers(&c->call, 4, steps, &step_count));
-    if (starts < 0 || starts != ends || (axis_count >= 0 && axis_count != starts) ||
-        (step_count >= 0 && step_count != starts))
-        return lower_fail(c, "found %d starts and %d ends, expected as many", starts, ends);
-    const bool last = lower_is_last(x);
-    bool seen[VALUE_RANK] = {false};
-    graphi_value y = last ? x->last : lower_plain(c->l, x);
-    for (int k = 0; k < starts; k++) {
-        TRY(op_axis(&c->call, axis_count < 0 ? k : axes[k], x->like.rank, &axis));
-        const int64_t n = x->like.dims[axis];
-        const int64_t a = within(start[k] < 0 ? start[k] + n : start[k], n);
-        const int64_t b = within(end[k] < 0 ? end[k] + n : end[k], n);
-        if ((step_count >= 0 && steps[k] != 1) || a >= b || seen[axis])
-            return lower_fail(c, "found steps, nothing, or an axis twice, expected elements beside each other");
-        seen[axis] = true;
-        y = a == 0 && b == n ? y : cut(c, y, x->like.rank, last, axis, a, b);
-    }
-    return lower_set(c, 0, y, last);
-}
-
-/* The host operator tells the parts' sizes; it would copy, so they are found as it finds them. */
-static graphi_status lower_split(struct lower_call *c)
-{
-    int64_t at = 0;
-    int axis;
-    size_t listed;
-    TRY(lower_floats(c, 0));
-    struct flow_value *x = lower_in(c, 0), *split = lower_in(c, 1);
-    if (split && !split->known)
-        return lower_fail(c, "found sizes that are computed, expected constants");
-    TRY(op_axis(&c->call, op_int(&c->call, "axis", 0), x->like.rank, &axis));
-    const int64_t *sizes = op_ints(&c->call, "split", &listed), n = x->like.dims[axis];
-    const int outs = c->node->outs;
-    if (outs < 1)
-        return lower_fail(c, "found no outputs of Split, expected some");
-    const int64_t each = (n + outs - 1) / outs, given = split ? split->known->count : sizes ? (int64_t)listed : outs;
-    const bool last = lower_is_last(x);
-    const graphi_value y = last ? x->last : lower_plain(c->l, x);
-    for (int i = 0; i < outs && given == outs; i++) {
-        const int64_t even = n - at < each ? n - at : each;
-        const int64_t size = split ? value_int(split->known, i) : sizes ? sizes[i] : even;
-        if (size < 1 || size > n - at)
-            return lower_fail(c, "found a part of %lld elements, expected parts of 1 and more", (long long)size);
-        TRY(lower_set(c, i, cut(c, y, x->like.rank, last, axis, at, at + size), last));
-        at += size;
-    }
-    return at == n ? GRAPHI_OK
-                   : lower_fail(c, "found parts of %lld elements, expected %lld", (long long)at, (long long)n);
 }
 
 enum { BORDER = 256 };
@@ -207,17 +150,15 @@ static graphi_status lower_pad(struct lower_call *c)
     int64_t before[VALUE_RANK] = {0}, after[VALUE_RANK] = {0}, axes[VALUE_RANK];
     int axis_count, axis;
     TRY(lower_floats(c, 0));
-    for (int i = 1; i < c->node->ins; i++)
-        if (lower_in(c, i) && !lower_in(c, i)->known)
-            return lower_fail(c, "found input %d of Pad that is computed, expected a constant", i);
+    TRY(lower_constants(c, 1));
     struct flow_value *x = lower_in(c, 0);
     const graphi_tensor *pads = c->call.in[1], *value = op_in(&c->call, 2);
     TRY(op_numbers(&c->call, 3, axes, &axis_count));
-    const int rank = x->like.rank, count = axis_count < 0 ? rank : axis_count;
+    const int rank = c->call.in[0]->rank, count = axis_count < 0 ? rank : axis_count;
     const char *mode = op_string(&c->call, "mode", "constant");
     const bool constant = !strcmp(mode, "constant"), edge = !strcmp(mode, "edge");
     if ((!constant && !edge && strcmp(mode, "reflect")) || pads->count != 2 * count ||
-        (value && value->count && (value->count != 1 || value->type != T_F32)))
+        (value && value->count && value->count != 1))
         return lower_fail(c, "found another mode, or pads that do not fit, expected constant, edge or reflect");
     const bool last = lower_is_last(x);
     for (int k = 0; k < count; k++) {
@@ -235,46 +176,31 @@ static graphi_status lower_pad(struct lower_call *c)
     for (int i = 0; !constant && i < rank; i++) {
         const int to = last ? lower_axis(i, rank) : i;
         if (before[to] + after[to])
-            TRY(mirror(c, &y, to, x->like.dims[i], before[to], after[to], edge));
+            TRY(mirror(c, &y, to, c->call.in[0]->dims[i], before[to], after[to], edge));
     }
     return lower_set(c, 0, y, last);
 }
 
-/* One index: a slice, which loses the axis where the index is a scalar. */
-static graphi_status lower_gather(struct lower_call *c)
+/* Blocks of pixels to channels or back: a reshape, a transpose, a reshape. */
+static graphi_status lower_depth(struct lower_call *c)
 {
-    int64_t dims[VALUE_RANK];
-    int axis, rank = 0;
-    TRY(lower_floats(c, 0));
-    struct flow_value *x = lower_in(c, 0), *index = lower_in(c, 1);
-    if (!index->known || index->known->count != 1 || index->known->rank > 1)
-        return lower_fail(c, "found indices that are computed, or several, expected one for a plan");
-    TRY(op_axis(&c->call, op_int(&c->call, "axis", 0), x->like.rank, &axis));
-    const int64_t n = x->like.dims[axis], given = value_int(index->known, 0), at = given < 0 ? given + n : given;
-    if (at < 0 || at >= n)
-        return lower_fail(c, "found index %lld, expected one of %lld", (long long)given, (long long)n);
-    for (int i = 0; i < x->like.rank; i++)
-        if (i != axis)
-            dims[rank++] = x->like.dims[i];
-        else if (index->known->rank == 1)
-            dims[rank++] = 1;
-    graphi_value y = cut(c, lower_plain(c->l, x), x->like.rank, false, axis, at, at + 1);
-    return lower_set(c, 0, graphi_reshape(c->l->graph, y, dims, rank), false);
-}
-
-static graphi_status lower_expand(struct lower_call *c)
-{
-    int64_t wanted[VALUE_RANK], dims[VALUE_RANK];
-    int count, rank;
-    TRY(lower_floats(c, 0));
-    if (!lower_in(c, 1)->known)
-        return lower_fail(c, "found a shape that is computed, expected a constant");
-    TRY(op_numbers(&c->call, 1, wanted, &count));
-    struct graphi_tensor like = {.rank = count};
-    memcpy(like.dims, wanted, (size_t)(count > 0 ? count : 0) * sizeof *wanted);
-    TRY(op_broadcast(&c->call, (graphi_tensor *const[]){c->call.in[0], &like}, 2, &rank, dims));
-    const graphi_value x = lower_plain(c->l, lower_in(c, 0));
-    return lower_set(c, 0, graphi_expand(c->l->graph, x, dims, rank, NULL, 0), false);
+    TRY(lower_movable(c, 0));
+    const graphi_tensor *x = c->call.in[0];
+    const bool back = c->node->type[0] == 'D', crd = !strcmp(op_string(&c->call, "mode", "DCR"), "CRD");
+    const int64_t b = op_int(&c->call, "blocksize", 0);
+    if (x->rank != 4 || b < 1 || (back ? x->dims[1] % (b * b) : x->dims[2] % b || x->dims[3] % b))
+        return lower_fail(c, "found blocks of %lld that do not fit, expected [N, C, H, W] of whole blocks",
+                          (long long)b);
+    const int64_t n = x->dims[0], k = x->dims[1], h = x->dims[2], w = x->dims[3];
+    const int64_t d = back ? k / (b * b) : k;
+    const int64_t apart[6] = {n, crd ? d : b, b, crd ? b : d, h, w}, whole[6] = {n, k, h / b, b, w / b, b};
+    static const int64_t dcr_perm[6] = {0, 3, 4, 1, 5, 2}, crd_perm[6] = {0, 1, 4, 2, 5, 3};
+    static const int64_t dcr_back[6] = {0, 3, 5, 1, 2, 4}, crd_back[6] = {0, 1, 3, 5, 2, 4};
+    const int64_t *perm = back ? (crd ? crd_perm : dcr_perm) : crd ? crd_back : dcr_back;
+    const int64_t to[4] = {n, back ? d : k * b * b, back ? h * b : h / b, back ? w * b : w / b};
+    graphi_value y = graphi_reshape(c->l->graph, lower_plain(c->l, lower_in(c, 0)), back ? apart : whole, 6);
+    y = graphi_transpose(c->l->graph, y, perm, 6);
+    return lower_set(c, 0, graphi_reshape(c->l->graph, y, to, 4), false);
 }
 
 const struct lower_row lower_shapes[] = {
@@ -288,10 +214,8 @@ const struct lower_row lower_shapes[] = {
     {"CastLike", lower_cast_like, NULL},
     {"Transpose", lower_transpose, NULL},
     {"Concat", lower_concat, NULL},
-    {"Slice", lower_slice, NULL},
-    {"Split", lower_split, NULL},
     {"Pad", lower_pad, NULL},
-    {"Gather", lower_gather, NULL},
-    {"Expand", lower_expand, NULL},
+    {"DepthToSpace", lower_depth, NULL},
+    {"SpaceToDepth", lower_depth, NULL},
     {0},
 };

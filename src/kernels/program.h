@@ -31,6 +31,7 @@
     X(STEP, 1, "step")                                                                             \
     X(FLOOR, 1, "floor")                                                                           \
     X(SOFTPLUS, 1, "softplus")                                                                     \
+    X(ERF, 1, "erf")                                                                               \
     X(ADD, 2, "add")                                                                               \
     X(SUB, 2, "sub")                                                                               \
     X(MUL, 2, "mul")                                                                               \

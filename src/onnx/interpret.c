@@ -61,15 +61,19 @@ static graphi_status run_node(struct interpreter *run, const struct model_node *
     return run_many(run, node);
 }
 
-static graphi_status run_graph(struct interpreter *run, const struct model_graph *graph)
+graphi_status interpreter_node(struct interpreter *run, const struct model_node *node, graph_run_fn *graph_run)
+{
+    if (node->kind == NODE_UNSUPPORTED)
+        return fail(GRAPHI_UNSUPPORTED, node->where, "found no operator of domain \"%s\" version %lld, expected one",
+                    node->domain, (long long)node->version);
+    return node->kind == NODE_OPERATOR ? run_node(run, node) : control_run(run, node, graph_run);
+}
+
+graphi_status interpreter_graph(struct interpreter *run, const struct model_graph *graph)
 {
     for (size_t i = 0; i < graph->nodes.count; i++) {
         const struct model_node *node = &graph->nodes.data[i];
-        if (node->kind == NODE_UNSUPPORTED)
-            return fail(GRAPHI_UNSUPPORTED, node->where,
-                        "found no operator of domain \"%s\" version %lld, expected one", node->domain,
-                        (long long)node->version);
-        TRY(node->kind == NODE_OPERATOR ? run_node(run, node) : control_run(run, node, run_graph));
+        TRY(interpreter_node(run, node, interpreter_graph));
         for (int k = 0; k < node->last_count; k++)
             interpreter_set(run, node->last[k], NULL);
     }
@@ -78,5 +82,5 @@ static graphi_status run_graph(struct interpreter *run, const struct model_graph
 
 graphi_status interpreter_run(struct interpreter *run)
 {
-    return run_graph(run, run->model->graph);
+    return interpreter_graph(run, run->model->graph);
 }

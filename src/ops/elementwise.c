@@ -318,6 +318,7 @@ const struct op_kind ops_elementwise[] = {
     ROW("step", "1 where a > 0, else 0", 1, STEP, zero),
     ROW("floor", "largest integer not above a", 1, FLOOR, zero),
     ROW("softplus", "log(1 + e^a)", 1, SOFTPLUS, softplus),
+    ROW("erf", "2 / sqrt(pi) times the integral of e^-t^2 from 0 to a", 1, ERF, erf),
     ROW("add", "a + b", 2, ADD, add),
     ROW("sub", "a - b", 2, SUB, sub),
     ROW("mul", "a b", 2, MUL, mul),

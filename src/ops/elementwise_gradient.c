@@ -87,6 +87,10 @@ RULE(softplus)
 {
     GIVE(0, OP2("mul", G, OP1("sigmoid", A)));
 }
+RULE(erf)
+{
+    GIVE(0, OP2("mul", G, OP2("mul", NUMBER(1.1283791670955126f), OP1("exp", OP1("neg", OP1("square", A))))));
+}
 RULE(add)
 {
     GIVE(0, G);

@@ -8,7 +8,7 @@
 #define RULES(X)                                                                                                       \
     X(zero)                                                                                                            \
     X(identity) X(neg) X(abs) X(square) X(sqrt) X(rsqrt) X(reciprocal) X(exp) X(log) X(tanh) X(sigmoid) X(relu)        \
-        X(softplus)                                                                                                    \
+        X(softplus) X(erf)                                                                                             \
         X(add) X(sub) X(mul) X(div) X(min) X(max) X(pow) X(mod) X(fma) X(select) X(add_n) X(expand)
 
 #define X(name) void elementwise_##name##_gradient(struct gradient_call *call);

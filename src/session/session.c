@@ -48,7 +48,9 @@ static graphi_status open_bytes(const char *path, const void *bytes, size_t size
     if (status == GRAPHI_OK)
         status = index_inputs(session);
     if (status == GRAPHI_OK && !partly && !(options && options->host))
-        status = flow_create(session->model, options ? options->threads : 0, &session->flow);
+        status = flow_create(session->model,
+                             &(struct flow_options){options ? options->threads : 0, options && options->traced},
+                             &session->flow);
     if (status != GRAPHI_OK) {
         graphi_session_close(session);
         return status;
@@ -128,15 +130,13 @@ bool graphi_session_operator_at(const graphi_session *session, size_t i, graphi_
     return true;
 }
 
-graphi_status graphi_session_inspect_plan(const graphi_session *session, graphi_session_plan *out)
+graphi_status graphi_session_write_timeline(const graphi_session *session, const char *prefix)
 {
-    struct flow_report report;
     GIVEN(session);
-    GIVEN(out);
-    TRY(flow_inspect(session->model, &report));
-    *out = (graphi_session_plan){.planned = report.planned, .folded = report.folded};
-    snprintf(out->reason, sizeof out->reason, "%s", report.reason);
-    return GRAPHI_OK;
+    GIVEN(prefix);
+    if (!session->flow)
+        return fail(GRAPHI_INVALID, "session", "found that nothing runs in plans (host), expected some");
+    return flow_timeline(session->flow, prefix);
 }
 
 void graphi_session_get_info(const graphi_session *session, graphi_session_info *out)
@@ -197,8 +197,8 @@ static graphi_status fail_unknown(const graphi_session *session, const char *nam
     return fail(GRAPHI_INVALID, "session", "found input \"%.200s\", expected %s", name, expected_text(&names));
 }
 
-static graphi_status set_inputs(struct interpreter *run, const graphi_session *session, const char *const *names,
-                                const graphi_tensor *const *values, size_t count)
+static graphi_status set_given(struct interpreter *run, const graphi_session *session, const char *const *names,
+                               const graphi_tensor *const *values, size_t count)
 {
     const struct onnx_model *m = session->model;
     for (size_t i = 0; i < count; i++) {
@@ -210,6 +210,14 @@ static graphi_status set_inputs(struct interpreter *run, const graphi_session *s
         TRY(check_input(&m->values.data[number], values[i]));
         run->values[number] = value_keep(values[i]);
     }
+    return GRAPHI_OK;
+}
+
+static graphi_status set_inputs(struct interpreter *run, const graphi_session *session, const char *const *names,
+                                const graphi_tensor *const *values, size_t count)
+{
+    const struct onnx_model *m = session->model;
+    TRY(set_given(run, session, names, values, count));
     for (size_t i = 0; i < m->graph->inputs.count; i++) {
         const int number = m->graph->inputs.data[i];
         if (interpreter_value(run, number))
@@ -219,6 +227,45 @@ static graphi_status set_inputs(struct interpreter *run, const graphi_session *s
                         m->values.data[number].name);
         TRY(value_nothing(&run->values[number]));
     }
+    return GRAPHI_OK;
+}
+
+graphi_status graphi_session_inspect_plan(const graphi_session *session, const char *const *names,
+                                          const graphi_tensor *const *values, size_t count, graphi_session_plan *out,
+                                          char **hosts)
+{
+    GIVEN(session);
+    GIVEN(out);
+    for (size_t i = 0; i < count; i++) {
+        GIVEN(names && names[i]);
+        GIVEN(values && values[i]);
+    }
+    const struct onnx_model *m = session->model;
+    struct interpreter run = {.model = m, .values = mem_zalloc_array(m->values.count + 1, sizeof *run.values)};
+    struct flow_report report;
+    graphi_status status = run.values ? set_given(&run, session, names, values, count)
+                                      : fail_memory("session", m->values.count * sizeof *run.values);
+    if (status == GRAPHI_OK)
+        status = flow_inspect(m, run.values, NULL, &report);
+    for (size_t i = 0; run.values && i < m->values.count; i++)
+        value_drop(run.values[i]);
+    mem_free(run.values);
+    if (status != GRAPHI_OK)
+        return status;
+    *out = (graphi_session_plan){.planned = report.planned,
+                                 .folded = report.folded,
+                                 .host = report.host,
+                                 .open = report.open,
+                                 .plans = report.plans,
+                                 .flops = report.flops,
+                                 .arena_bytes = report.arena_bytes,
+                                 .packed_bytes = report.packed_bytes,
+                                 .executors = report.executors,
+                                 .width = report.width};
+    if (hosts)
+        *hosts = report.hosts;
+    else
+        mem_free(report.hosts);
     return GRAPHI_OK;
 }
 
@@ -280,11 +327,8 @@ graphi_status graphi_session_run(const graphi_session *session, const char *cons
         status = find_outputs(session, outputs, output_count, numbers);
     if (status == GRAPHI_OK)
         status = set_inputs(&run, session, names, values, count);
-    bool done = false;
-    if (status == GRAPHI_OK && session->flow)
-        status = flow_run(session->flow, run.values, &done);
-    if (status == GRAPHI_OK && !done)
-        status = interpreter_run(&run);
+    if (status == GRAPHI_OK)
+        status = session->flow ? flow_run(session->flow, &run) : interpreter_run(&run);
     if (status == GRAPHI_OK)
         status = give_results(&run, numbers, output_count, results);
     for (size_t i = 0; run.values && i < all; i++)

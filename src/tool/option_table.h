@@ -32,6 +32,7 @@ enum option_flags {
     OF_SPLIT = 1 << 19, /* which part of the data */
     OF_COMPARE = 1 << 20, /* of outputs with expected ones */
     OF_GENERATE = 1 << 21,
+    OF_INPUT = 1 << 22, /* what is fed */
 };
 
 struct option {

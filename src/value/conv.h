@@ -14,6 +14,9 @@ struct convolution {
 /* Checks x [N, C, ...] and w [M, C / groups, ...] against the attributes. */
 graphi_status convolution_find(const struct op_call *call, const graphi_tensor *x, const graphi_tensor *w,
                                struct convolution *out);
+/* The windows of ConvTranspose, whose `in` are the sizes of its result and `out` those of x. */
+graphi_status convolution_transposed(const struct op_call *call, const graphi_tensor *x, const int64_t *kernel,
+                                     struct window *w);
 /* to [N, M, out...] in the domain. */
 graphi_status convolution_run(const char *where, const struct convolution *c, const struct dense *x,
                               const struct dense *w, void *to);

@@ -155,7 +155,7 @@ static graphi_status run_conv(struct op_call *call)
 }
 
 /* The image's sizes from its windows': output_shape tells them, or padding does. */
-static graphi_status find_transposed(const struct op_call *call, const graphi_tensor *x, const int64_t *kernel,
+graphi_status convolution_transposed(const struct op_call *call, const graphi_tensor *x, const int64_t *kernel,
                                      struct window *w)
 {
     size_t shaped, more_count;
@@ -247,7 +247,7 @@ static graphi_status run_transposed(struct op_call *call)
     if (from->rank < 3 || by->rank != from->rank || groups < 1 || by->dims[0] != from->dims[1] || by->dims[0] % groups)
         return op_fail(call, "found %s and weights %s in %lld groups, expected channels that agree",
                        value_describe(from, &a), value_describe(by, &b), (long long)groups);
-    TRY(find_transposed(call, from, by->dims + 2, &w));
+    TRY(convolution_transposed(call, from, by->dims + 2, &w));
     const int rank = spatial_dims(&w, from->dims[0], by->dims[1] * groups, w.in, dims);
     TRY(op_new(call, 0, from->type, rank, dims, &out));
     TRY(begin(call, &domain, &x, &weights));

@@ -4,8 +4,9 @@
  * in the same order.
  *
  * Error bounds, asserted by tests/test_program.c over all exponents, in units in the last place of the true result (of
- * the least denormal where the result is one): exp 2, log 2, tanh 4, sigmoid 4, softplus 4, pow 1. NaN gives NaN,
- * infinities give the limits, denormals are arguments and results like others. The plain form calls the C library. */
+ * the least denormal where the result is one): exp 2, log 2, tanh 4, sigmoid 4, softplus 4, erf 2, pow 1. NaN gives
+ * NaN, infinities give the limits, denormals are arguments and results like others. The plain form calls the C library.
+ */
 #ifndef KERNELS_ISA_VMATH_H
 #define KERNELS_ISA_VMATH_H
 
@@ -32,6 +33,10 @@ static inline vf vsigmoid(vf x)
 static inline vf vsoftplus(vf x)
 {
     return (x < 0 ? 0 : x) + log1pf(expf(-fabsf(x)));
+}
+static inline vf verf(vf x)
+{
+    return erff(x);
 }
 static inline vf vpow(vf a, vf b)
 {
@@ -135,6 +140,26 @@ static inline vf vsoftplus(vf x)
     p = vfma(p, z, vset(0x1.9996a8p-2f));
     p = vfma(p, z, vset(0x1.555558p-1f));
     return vmax_x86(vset(0.0f), x) + vfma(p, z * s, s + s);
+}
+
+/* x + x P(x^2) up to 0.95, 1 - e^-(|x| + Q(|x|)) beyond, where 4 and more give 1. */
+static inline vf verf(vf x)
+{
+    vf t = vmin_x86(vset(4.0f), vabs(x)), z = t * t;
+    vf p = vfma(vset(0x1.574ebep-14f), z, vset(-0x1.a88d86p-11f));
+    p = vfma(p, z, vset(0x1.549662p-8f));
+    p = vfma(p, z, vset(-0x1.b80962p-6f));
+    p = vfma(p, z, vset(0x1.ce2dcap-4f));
+    p = vfma(p, z, vset(-0x1.812742p-2f));
+    p = vfma(p, z, vset(0x1.06eba8p-3f));
+    vf q = vfma(vset(-0x1.938bf6p-13f), t, vset(0x1.8a55c4p-9f));
+    q = vfma(q, t, vset(-0x1.69e24ap-6f));
+    q = vfma(q, t, vset(0x1.a882c2p-4f));
+    q = vfma(q, t, vset(0x1.4668a2p-1f));
+    q = vfma(q, t, vset(0x1.05119ap-3f));
+    q = vfma(q, t, vset(0x1.0099cep-12f));
+    vf far = vset(1.0f) - vexp(vneg(t + q));
+    return vsel_gt(vset(0.95f), t, vfma(x, p, x), vcopysign(far, x));
 }
 
 /* a^b = 2^(b log2 a) in double precision, where all of float's range is easy: log2 by the series of atanh((m - 1) / (m
