@@ -662,6 +662,158 @@ static void gradients_are_those_of_differences(void **state)
     }
 }
 
+/* --- use --- */
+
+/* After the first batch nothing is allocated, whatever graphs follow, and nothing is planned; the loss falls. */
+static void training_allocates_nothing(void **state)
+{
+    (void)state;
+    static struct batch b;
+    static int32_t labels[MOST];
+    const graphi_model_options options = {
+        .batch = 4, .units = H, .vocabulary = 11, .vertices = MOST, .edges = MOST_EDGES, .classes = 3};
+    graphi_graph *g;
+    graphi_plan *plan;
+    graphi_state *values;
+    graphi_run *run;
+    graphi_frontier *f;
+    check_ok(graphi_model_create("dependency-treelstm", &options, &g));
+    check_ok(graphi_plan_create(g, machine, NULL, &plan));
+    check_ok(graphi_state_create(g, 1, &values));
+    check_ok(graphi_run_create(plan, values, &run));
+    check_ok(graphi_frontier_create(&(graphi_frontier_options){.vertices = MOST, .edges = MOST_EDGES}, &f));
+    const float rate = 2;
+    float first = 0, loss = 0;
+    check_ok(graphi_run_set(run, "learning_rate", GRAPHI_F32, &rate, sizeof rate));
+    for (int i = 0; i < 200; i++) {
+        random_batch(&b, 4, 12 + i % 7, 2);
+        for (int64_t v = 0; v < b.graphs.vertices; v++)
+            labels[v] = b.word[v] % 3;
+        b.value[0] = (graphi_vertex_values){"words", GRAPHI_I32, 1, b.word};
+        b.value[1] = (graphi_vertex_values){"labels", GRAPHI_I32, 1, labels};
+        b.graphs.values = 2;
+        check_ok(graphi_frontier_feed(f, &b.graphs, NULL, run));
+        check_ok(graphi_run_execute(run));
+        graphi_run_info info;
+        graphi_run_get_info(run, &info);
+        if (i)
+            assert_int_equal(info.allocations, 0);
+        check_ok(graphi_run_get(run, "loss", GRAPHI_F32, &loss, sizeof loss));
+        first = i ? first : loss;
+    }
+    if (!(loss < 0.6f * first))
+        fail_msg("found loss %g behind %g, expected less than 0.6 of it", (double)loss, (double)first);
+    graphi_frontier_destroy(f);
+    graphi_run_destroy(run);
+    graphi_state_destroy(values);
+    graphi_plan_destroy(plan);
+    graphi_graph_destroy(g);
+}
+
+/* A chain by a vertex function has the bits of the recurrent layer. */
+static void a_chain_is_a_recurrence(void **state)
+{
+    (void)state;
+    enum { STEPS = 9 };
+    static struct batch b;
+    static float y[STEPS * H], z[STEPS * H];
+    graphi_graph *g;
+    check_ok(graphi_graph_create(&g));
+    const graphi_dynamic_options options = {.graphs = {.vertices = MOST, .edges = MOST_EDGES}, .state = {H, H}};
+    graphi_dynamic *d = graphi_dynamic_begin(g, &options);
+    graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){graphi_vertex_rows(d), X}), pushed, gate[4];
+    graphi_graph *f = graphi_vertex_function(d);
+    graphi_value pre = graphi_add(f, graphi_matmul(f, graphi_pull(d, x), weight(f, "w_ih", 4 * H, X), 0, 1),
+                                  graphi_matmul(f, graphi_gather(d, 0, 0), weight(f, "w_hh", 4 * H, H), 0, 1));
+    pre = graphi_add(f, pre, weight(f, "b", 1, 4 * H));
+    for (int i = 0; i < 4; i++)
+        gate[i] = i == 2 ? graphi_tanh(f, column(f, pre, i)) : graphi_sigmoid(f, column(f, pre, i));
+    graphi_value c = graphi_add(f, graphi_mul(f, gate[1], graphi_gather(d, 1, 0)), graphi_mul(f, gate[0], gate[2]));
+    graphi_value h = graphi_mul(f, gate[3], graphi_tanh(f, c));
+    graphi_scatter(d, 0, h);
+    graphi_scatter(d, 1, c);
+    graphi_push(d, 0, h);
+    check_ok(graphi_dynamic_end(d, 1, &pushed));
+    graphi_output(g, "y", pushed);
+    graphi_value steps = graphi_input(g, "steps", GRAPHI_F32, 2, (int64_t[]){STEPS, X});
+    const graphi_recurrent_options layer = {.units = H, .batch = 1, .steps = STEPS};
+    graphi_recurrent_result r;
+    graphi_output(g, "z", graphi_lstm(g, steps, NULL, NULL, GRAPHI_NONE, &layer, &r));
+    struct session s = {.graph = g};
+    check_ok(graphi_plan_create(g, machine, NULL, &s.plan));
+    check_ok(graphi_state_create(g, 5, &s.state));
+    check_ok(graphi_run_create(s.plan, s.state, &s.run));
+    check_ok(graphi_frontier_create(&options.graphs, &s.frontier));
+    static float w[4 * H * X], u[4 * H * H], bias[4 * H];
+    check_ok(graphi_state_get(s.state, "w_ih", w, sizeof w));
+    check_ok(graphi_state_get(s.state, "w_hh", u, sizeof u));
+    check_ok(graphi_state_get(s.state, "b", bias, sizeof bias));
+    check_ok(graphi_state_set(s.state, "weight_ih_l0", w, sizeof w));
+    check_ok(graphi_state_set(s.state, "weight_hh_l0", u, sizeof u));
+    check_ok(graphi_state_set(s.state, "bias_ih_l0", bias, sizeof bias));
+    memset(bias, 0, sizeof bias);
+    check_ok(graphi_state_set(s.state, "bias_hh_l0", bias, sizeof bias));
+    begin_batch(&b);
+    for (int v = 0; v < STEPS; v++) {
+        b.sample[v] = 0;
+        b.child[v] = v - 1 + (v == 0);
+        b.begin[v + 1] = v;
+        for (int i = 0; i < X; i++)
+            b.x[v * X + i] = random_number();
+    }
+    memmove(b.child, b.child + 1, sizeof *b.child * (STEPS - 1));
+    b.graphs.samples = 1;
+    b.graphs.vertices = STEPS;
+    b.graphs.edges = STEPS - 1;
+    check_ok(graphi_run_set(s.run, "steps", GRAPHI_F32, b.x, sizeof(float) * STEPS * X));
+    run_batch(&s, &b.graphs);
+    check_ok(graphi_run_get(s.run, "y", GRAPHI_F32, y, sizeof y));
+    check_ok(graphi_run_get(s.run, "z", GRAPHI_F32, z, sizeof z));
+    assert_memory_equal(y, z, sizeof y);
+    close_session(&s);
+}
+
+static void wrong_functions_are_refused(void **state)
+{
+    (void)state;
+    for (int mistake = 0; mistake < 9; mistake++) {
+        static const char *const texts[] = {"mixes the rows",
+                                            "not scattered",
+                                            "random numbers",
+                                            "found 0 vertex functions",
+                                            "of no vertex function",
+                                            "a symbol of its own",
+                                            "more than 1 vertex functions",
+                                            "for state 1",
+                                            "rows that follow"};
+        graphi_graph *g;
+        check_ok(graphi_graph_create(&g));
+        const graphi_dynamic_options options = {.graphs = {.vertices = 8}, .state = {H}};
+        graphi_dynamic *d = graphi_dynamic_begin(g, &options);
+        graphi_value x = graphi_input(g, "x", GRAPHI_F32, 2, (int64_t[]){graphi_vertex_rows(d), H});
+        graphi_value other = graphi_input(g, "other", GRAPHI_F32, 2, (int64_t[]){graphi_symbol(g, "other", 8), H});
+        graphi_value pushed[2];
+        if (mistake != 3) {
+            graphi_graph *f = graphi_vertex_function(d);
+            graphi_value in = graphi_pull(d, mistake == 8 ? other : x);
+            if (mistake == 0)
+                in = graphi_add(f, in, graphi_reduce_sum(f, in, (int64_t[]){0}, 1, 0));
+            if (mistake == 2)
+                in = graphi_dropout(f, in, 0.5);
+            if (mistake == 5)
+                graphi_input(f, "mine", GRAPHI_F32, 1, (int64_t[]){H});
+            if (mistake != 1)
+                graphi_scatter(d, mistake == 7, in);
+            graphi_push(d, 0, in);
+            if (mistake == 6)
+                graphi_vertex_function(d);
+        }
+        expect_refused(graphi_dynamic_end(d, mistake == 4 ? 2 : 1, pushed), texts[mistake]);
+        expect_refused(graphi_graph_status(g), texts[mistake]);
+        graphi_graph_destroy(g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -674,6 +826,9 @@ int main(void)
         cmocka_unit_test(gradients_are_those_of_differences),
         cmocka_unit_test(ways_have_the_same_bits),
         cmocka_unit_test(plain_kernels_agree),
+        cmocka_unit_test(training_allocates_nothing),
+        cmocka_unit_test(a_chain_is_a_recurrence),
+        cmocka_unit_test(wrong_functions_are_refused),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -12,6 +12,8 @@ static const struct model *const models[] = {
     &model_lstm,     &model_phased_lstm, &model_pathnet,      &model_googlenet,    &model_resnet20,
     &model_resnet50, &model_dcgan,       &model_inception_v3, &model_alexnet,      &model_cifar10_full,
     &model_cifar10_quick, &model_ptb,
+    &model_treelstm, &model_dependency_treelstm, &model_treefc, &model_var_lstm, &model_fixed_lstm,
+    &model_message_passing,
 };
 enum { MODELS = sizeof models / sizeof *models };
 
@@ -20,7 +22,7 @@ const char *graphi_model_at(int i)
     return i >= 0 && i < MODELS ? models[i]->info.name : NULL;
 }
 
-enum { LIST = 256 }; /* bytes: all names */
+enum { LIST = 512 }; /* bytes: all names */
 
 /* The networks that have all of the switches. */
 static const char *list_models(unsigned switches, char list[LIST])
@@ -83,7 +85,8 @@ static graphi_status check_counts(const graphi_model_options *o)
         const char *name;
         int64_t count;
     } all[] = {{"batch", o->batch}, {"image", o->image}, {"classes", o->classes}, {"vocabulary", o->vocabulary},
-               {"steps", o->steps}, {"units", o->units}};
+               {"steps", o->steps}, {"units", o->units}, {"vertices", o->vertices}, {"edges", o->edges},
+               {"children", o->children}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].count < 0)
             return fail(GRAPHI_INVALID, all[i].name, "found %lld, expected at least 1, or 0 for the network's own",
@@ -121,6 +124,16 @@ static int64_t either(int64_t wanted, int64_t otherwise)
     return wanted > 0 ? wanted : otherwise;
 }
 
+/* Bounds of a batch: the table has those of a sample. A language model's classes are words. */
+static void settle_graphs(const graphi_model_options *options, graphi_model_info *info)
+{
+    const int64_t sample = info->steps > 1 ? info->steps : info->vertices;
+    info->vertices = either(options->vertices, info->batch * sample);
+    info->edges = either(options->edges, info->children ? info->vertices : 4 * info->vertices);
+    info->children = either(options->children, info->children ? info->children : info->edges);
+    info->classes = either(info->classes, info->vocabulary);
+}
+
 graphi_status graphi_model_get_info(const char *name, const graphi_model_options *options, graphi_model_info *info)
 {
     GIVEN(info);
@@ -140,8 +153,11 @@ graphi_status graphi_model_get_info(const char *name, const graphi_model_options
     settled.image = either(options->image, size->image);
     settled.steps = either(options->steps, size->steps);
     settled.units = either(options->units, size->units);
-    settled.classes = either(options->classes, model_is_real(options) ? 10 : settled.classes);
+    const bool trees = settled.feed == GRAPHI_MODEL_TREES;
+    settled.classes = either(options->classes, model_is_real(options) && !trees ? 10 : settled.classes);
     settled.vocabulary = either(options->vocabulary, settled.vocabulary);
+    if (trees)
+        settle_graphs(options, &settled);
     if (settled.feed == GRAPHI_MODEL_VECTORS && model_is_real(options))
         settled.feed = GRAPHI_MODEL_TEXT;
     if (model->rate_per_sample)

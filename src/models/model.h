@@ -36,7 +36,8 @@ struct model {
 };
 
 extern const struct model model_lstm, model_phased_lstm, model_pathnet, model_googlenet, model_resnet20, model_resnet50,
-    model_dcgan, model_inception_v3, model_ptb, model_alexnet, model_cifar10_full, model_cifar10_quick;
+    model_dcgan, model_inception_v3, model_ptb, model_treelstm, model_dependency_treelstm, model_treefc,
+    model_fixed_lstm, model_var_lstm, model_message_passing, model_alexnet, model_cifar10_full, model_cifar10_quick;
 
 bool model_is_real(const graphi_model_options *options);
 

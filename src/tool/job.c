@@ -9,6 +9,7 @@
 
 #include "tool/described.h"
 #include "tool/local_machine.h"
+#include "tool/made_graphs.h"
 #include "tool/report.h"
 #include "tool/resident.h"
 
@@ -77,10 +78,12 @@ static graphi_status feed_one(graphi_run *run, const graphi_port *port, const gr
 
 graphi_status job_feed(graphi_run *run, const graphi_graph *graph, const graphi_model_info *info, uint64_t seed)
 {
-    graphi_status status = GRAPHI_OK;
+    const bool trees = info->feed == GRAPHI_MODEL_TREES;
+    graphi_status status = trees ? made_graphs_feed(info, seed, run) : GRAPHI_OK;
     graphi_port port;
     for (int i = 0; status == GRAPHI_OK && graphi_graph_at(graph, GRAPHI_PORT_INPUT, i, &port); i++)
-        status = feed_one(run, &port, info, seed);
+        if (!trees || !port.rank) /* else of the batch */
+            status = feed_one(run, &port, info, seed);
     return status;
 }
 
