@@ -13,9 +13,9 @@
  *   inputs "z", "labels"; output "images" in [0,1]. A training step is one run of the discriminator's update, then two
  *   of the generator's
  * - ptb: a text network in both tasks; what its updates follow is the loss times `steps`, the sum over time
- * - dynamic networks (graphi/dynamic.h), a batch by graphi_frontier_feed with inputs "words", "labels" int32 [vertices];
- *   treefc: "root" float32 [vertices, 1] in place of labels, 1 at roots. Of two functions 0 is for words, 1 for what has
- *   children. Outputs "loss" (mean cross-entropy of vertices), "logits" [vertices, classes]
+ * - dynamic networks (graphi/dynamic.h), a batch by graphi_frontier_feed: inputs "words", "labels" int32 [vertices];
+ *   treefc: "root" float32 [vertices, 1] in place of labels, 1 at roots. Of two functions 0 is for words, 1 for what
+ *   has children. Outputs "loss" (mean cross-entropy of vertices), "logits" [vertices, classes]
  *
  * Training graphs with updates take the float32 scalar input "learning_rate". */
 #ifndef GRAPHI_MODELS_H
@@ -41,12 +41,17 @@ typedef struct graphi_model_options {
     bool batch_norm, lrn; /* googlenet's switches */
     bool auxiliary;       /* googlenet and inception-v3: auxiliary classifiers */
     bool bottleneck;      /* resnet20, resnet50: blocks of three convolutions */
-    int64_t vertices, edges, children; /* dynamic networks: bounds of a batch (graphi_frontier_options). 0: the network's,
-                                        * times the batch; as many edges as vertices */
+    /* dynamic networks: bounds of a batch (graphi_frontier_options). 0: the network's, times the batch */
+    int64_t vertices, edges, children;
     const char *role;     /* dcgan: "discriminator", "generator", "sample"; NULL: discriminator */
 } graphi_model_options;
 
-typedef enum graphi_model_feed { GRAPHI_MODEL_IMAGES, GRAPHI_MODEL_TEXT, GRAPHI_MODEL_VECTORS, GRAPHI_MODEL_TREES } graphi_model_feed;
+typedef enum graphi_model_feed {
+    GRAPHI_MODEL_IMAGES,
+    GRAPHI_MODEL_TEXT,
+    GRAPHI_MODEL_VECTORS,
+    GRAPHI_MODEL_TREES
+} graphi_model_feed;
 
 /* Sizes after all defaults, and how the network is usually trained. Texts are static. */
 typedef struct graphi_model_info {

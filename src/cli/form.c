@@ -21,7 +21,8 @@ static graphi_status learning_form(const struct options *options, const char *na
     if (status != GRAPHI_OK)
         return report_failure(status);
     const bool images = info->feed == GRAPHI_MODEL_IMAGES;
-    if (info->feed == GRAPHI_MODEL_TREES)
+    const bool learns = strcmp(options->command, "train") == 0 || strcmp(options->command, "eval") == 0;
+    if (info->feed == GRAPHI_MODEL_TREES && learns)
         return report_usage(options->command, name, "a network of images or text");
     if (info->feed == GRAPHI_MODEL_VECTORS)
         return report_usage("--task", "bench", "real: the bench form of %s is made for timing, not for data", name);

@@ -11,9 +11,8 @@
 static const struct model *const models[] = {
     &model_lstm,     &model_phased_lstm, &model_pathnet,      &model_googlenet,    &model_resnet20,
     &model_resnet50, &model_dcgan,       &model_inception_v3, &model_alexnet,      &model_cifar10_full,
-    &model_cifar10_quick, &model_ptb,
-    &model_treelstm, &model_dependency_treelstm, &model_treefc, &model_var_lstm, &model_fixed_lstm,
-    &model_message_passing,
+    &model_cifar10_quick, &model_treelstm, &model_dependency_treelstm, &model_treefc, &model_var_lstm,
+    &model_fixed_lstm, &model_message_passing, &model_ptb,
 };
 enum { MODELS = sizeof models / sizeof *models };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Networks over input graphs, of vertex functions (graphi/dynamic.h): Tree-LSTMs of Tai et al. (2015), binary with words
- * at leaves and child-sum over dependency trees, Tree-FC (Looks et al. 2017), LSTM language models over chains of one
- * or of many lengths (cavs.txt 4), and a network of messages that learns the longest distance to a sink. */
+/* Networks over input graphs, of vertex functions (graphi/dynamic.h): Tree-LSTMs of Tai et al. (2015), binary with
+ * words at leaves and child-sum over dependency trees, Tree-FC (Looks et al. 2017), LSTM language models over chains
+ * of one or of many lengths (cavs.txt 4), and a network of messages that learns the longest distance to a sink. */
 #include "models/model.h"
 
 #include "graphi/dynamic.h"

@@ -2,7 +2,6 @@
 /* See made_graphs.h. Vertices are numbered with children first, as readers do. */
 #include "tool/made_graphs.h"
 
-#include "tool/job.h"
 #include "tool/report.h"
 
 #include <stdlib.h>
@@ -16,7 +15,11 @@ struct maker {
     int32_t *sample, *function, *begin, *child, *word, *label;
 };
 
-static int64_t below(struct maker *m, int64_t n) { return (int64_t)(job_random(&m->random) % (uint64_t)n); }
+static int64_t below(struct maker *m, int64_t n)
+{
+    m->random = m->random * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((m->random >> 33) % (uint64_t)n);
+}
 
 static int32_t add_vertex(struct maker *m, int children, const int32_t *child)
 {

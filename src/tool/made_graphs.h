@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of made input graphs for dynamic networks, where no data are at hand: what `run`, `profile` and `simulate` are
- * fed with, and benchmarks. */
+/* Batches of made input graphs for dynamic networks, where no data are at hand: what `run`, `profile` and `simulate`
+ * are fed with, and benchmarks. */
 #ifndef TOOL_MADE_GRAPHS_H
 #define TOOL_MADE_GRAPHS_H
 
