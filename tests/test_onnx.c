@@ -117,6 +117,32 @@ static void older_opsets_are_upgraded(void **state)
     }
 }
 
+/* Attributes that mean something else since: opset 10 places samples at x / scale, and Hardmax of opset 11 looks along
+ * all axes from its own on. onnx's converter (1.23.2) leaves both as they are: findings/onnx-version-converter-*.sh. */
+static void older_meanings_are_kept(void **state)
+{
+    struct proto graph = {0}, resize = node_of("Resize", "x scales", "y"), hardmax = node_of("Hardmax", "x", "y");
+    graph_port(&graph, 11, "x", F32, 4, (int64_t[]){1, 1, 1, 4});
+    graph_constant(&graph, "scales", F32, 1, (int64_t[]){4}, (float[]){1, 1, 1, 2}, 16);
+    node_text(&resize, "mode", "linear");
+    proto_add(&graph, 1, &resize);
+    graph_port(&graph, 12, "y", F32, 4, (int64_t[]){1, 1, 1, 8});
+    graphi_session *session = open_model(&graph, 10);
+    equals(run_one(session, tensor(GRAPHI_ELEMENT_FLOAT32, 4, (int64_t[]){1, 1, 1, 4}, (float[]){0, 1, 2, 3})), 8,
+           (float[]){0, 0.5f, 1, 1.5f, 2, 2.5f, 3, 3});
+    graphi_session_close(session);
+
+    graph = (struct proto){0};
+    graph_port(&graph, 11, "x", F32, 3, (int64_t[]){2, 2, 2});
+    node_int(&hardmax, "axis", 1);
+    proto_add(&graph, 1, &hardmax);
+    graph_port(&graph, 12, "y", F32, 3, (int64_t[]){2, 2, 2});
+    session = open_model(&graph, 11);
+    equals(run_one(session, tensor(GRAPHI_ELEMENT_FLOAT32, 3, (int64_t[]){2, 2, 2}, (float[]){1, 2, 3, 9, 8, 1, 2, 3})),
+           8, (float[]){0, 0, 0, 1, 1, 0, 0, 0});
+    graphi_session_close(session);
+}
+
 /* An If whose branches read the value outside. */
 static void branches_read_outside(void **state)
 {
@@ -492,6 +518,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nodes_are_sorted),
         cmocka_unit_test(older_opsets_are_upgraded),
+        cmocka_unit_test(older_meanings_are_kept),
         cmocka_unit_test(branches_read_outside),
         cmocka_unit_test(loops_carry_and_collect),
         cmocka_unit_test(batches_are_scanned),
