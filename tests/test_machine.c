@@ -341,7 +341,7 @@ static void executors_sit_on_tiles_of_their_own(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bool seated[68] = {false};
         const int width = cases[i].width;
-        machine_seats(machine, cases[i].groups, width, order);
+        machine_seats(machine, NULL, machine->cores, cases[i].groups, width, order);
         for (int k = 0; k < 68; k++) {
             assert_in_range(order[k], 0, 67);
             assert_false(seated[order[k]]);

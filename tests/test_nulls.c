@@ -103,6 +103,25 @@ static void dynamic_networks(void **state)
     graphi_graph_destroy(graph);
 }
 
+static void leases(void **state)
+{
+    graphi_lease *lease = NULL, *none = NULL;
+    graphi_lease_info info = {.threads = 7};
+    refused(graphi_lease_take(NULL, NULL, &none));
+    refused(graphi_lease_take(machine, NULL, NULL));
+    assert_null(none);
+    check_ok(graphi_lease_take(machine, NULL, &lease));
+    refused(graphi_run_execute_on(NULL, lease));
+    refused(graphi_run_execute_on(all.run, NULL));
+    refused(graphi_lease_enter(NULL));
+    refused(graphi_lease_leave(NULL));
+    graphi_lease_get_info(lease, NULL);
+    graphi_lease_get_info(NULL, &info);
+    assert_int_equal(info.threads, 0);
+    check_ok(graphi_lease_release(NULL));
+    check_ok(graphi_lease_release(lease));
+}
+
 static void texts(void **state)
 {
     graphi_vocabulary *v = NULL;

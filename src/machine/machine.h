@@ -53,9 +53,10 @@ uint64_t machine_hash(const graphi_machine *machine);
 /* Cores [first, end) of the tile that begins there. */
 int machine_tile_end(const graphi_machine *machine, int first);
 
-/* Its cores in the order in which `groups` of `width` threads sit down: each group begins a tile where there are tiles
- * enough, and what is left of tiles comes behind all groups; else as they are. order: room for all cores. */
-void machine_seats(const graphi_machine *machine, int groups, int width, int *order);
+/* `count` cores, those of the list (NULL: the machine's first ones), in the order in which `groups` of `width` threads
+ * sit down: each group begins a tile where there are tiles enough, and what is left of tiles comes behind all groups;
+ * else as they are. order: room for `count` indices into the list; the first is 0. */
+void machine_seats(const graphi_machine *machine, const int *list, int count, int groups, int width, int *order);
 
 /* A machine from an hwloc synthetic description ("pack:2 numa:3 l2:4 core:5 pu:2"): not captured, nothing is pinned on
  * it. `quota` 0: none; `cores` 0: all. Errors: INVALID (hwloc refuses the description, cores beyond what is usable),

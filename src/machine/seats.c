@@ -12,34 +12,50 @@ int machine_tile_end(const graphi_machine *machine, int first)
     return end;
 }
 
+/* Cores to sit on, by their index in the machine. */
+struct cores {
+    const graphi_machine *machine;
+    const int *list; /* NULL: all */
+    int count;
+};
+
+static int tile_of(const struct cores *cores, int i)
+{
+    return cores->machine->core[cores->list ? cores->list[i] : i].tile;
+}
+
 /* The end of the whole tiles, from that core on, which `width` cores need. */
-static int tiles_end(const graphi_machine *machine, int first, int width)
+static int tiles_end(const struct cores *cores, int first, int width)
 {
     int end = first;
-    while (end < first + width)
-        end = machine_tile_end(machine, end);
+    while (end < first + width && end < cores->count) {
+        const int tile = tile_of(cores, end);
+        while (end < cores->count && tile_of(cores, end) == tile)
+            end++;
+    }
     return end;
 }
 
-static bool all_fit(const graphi_machine *machine, int groups, int width)
+static bool all_fit(const struct cores *cores, int groups, int width)
 {
     int first = 0;
-    for (; groups > 0 && first + width <= machine->cores; groups--)
-        first = tiles_end(machine, first, width);
+    for (; groups > 0 && first + width <= cores->count; groups--)
+        first = tiles_end(cores, first, width);
     return groups <= 0;
 }
 
-void machine_seats(const graphi_machine *machine, int groups, int width, int *order)
+void machine_seats(const graphi_machine *machine, const int *list, int count, int groups, int width, int *order)
 {
+    const struct cores cores = {machine, list, count};
     int seated = 0, left = groups * width, first = 0;
-    if (!all_fit(machine, groups, width))
+    if (!all_fit(&cores, groups, width))
         groups = left = 0;
     for (; groups > 0; groups--) {
-        const int end = tiles_end(machine, first, width);
+        const int end = tiles_end(&cores, first, width);
         for (int i = first; i < end; i++)
             order[i < first + width ? seated++ : left++] = i;
         first = end;
     }
-    for (int i = first; i < machine->cores; i++)
+    for (int i = first; i < count; i++)
         order[left++] = i;
 }

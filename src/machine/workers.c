@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases: which cores a run gets, and where its threads are pinned. The registry below is the only state of the process
- * that does not hang off a context.
+/* Leases: which cores a run gets, and where its threads are pinned. The registry of cores (turns.c) and what is below
+ * are the only state of the process that does not hang off a context.
  *
- * Invariants: a core of the captured machine is in `held` while one lease of this process has it; whoever needs more
- * cores than are free waits for its turn, first come, first served; a thread that holds a lease never waits (it would
- * wait for itself), and is not cancelled (pthread_cancel), nor is one that waits: it would take its cores and its turn
- * with it. Everything happens under the mutex except pinning the caller. Usual size: 1 to 4 leases, 2 to 256
+ * Invariants: a core of the captured machine is held while one lease of this process has it; whoever needs more cores
+ * than are free waits for its turn (turns.h); a thread that has a part in a lease never waits (it would wait for
+ * itself), and is not cancelled (pthread_cancel) while it executes, nor is one that waits: it would take its cores and
+ * its turn with it. Everything happens under the mutex except pinning the caller. Usual size: 1 to 4 leases, 2 to 256
  * cores, a lease taken per run of milliseconds to hours; taking one whose threads exist costs microseconds.
+ *
+ * A lease is reserved (cores, threads) and entered (the calling thread becomes worker 0, and is pinned). One that
+ * stands is entered by one thread after the other, or not at all.
  *
  * fork(): the forking thread takes the mutex first, so the child never sees it held; in the child the registry starts
  * empty and the thread has its affinity from before its lease back. */
 #include "machine/workers.h"
 
-#include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "machine/pool.h"
 #include "machine/private.h"
+#include "machine/turns.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -28,12 +31,16 @@ struct lease_state {
     size_t bytes;               /* of the whole block */
     bool kept;                  /* by whoever took the lease */
     uint64_t generation;
-    bool captured, pin;
+    bool captured, pin, standing;
     int cancel;                 /* whether the thread could be cancelled before */
     int spin_us;
     int available;              /* candidates: cores, and siblings if asked for */
     int caller_core;            /* index of the core the caller is pinned to, or -1 */
+    struct turn turn;
     struct lease_state *outer;  /* of the same thread */
+    struct lease_state *next;   /* that stands */
+    _Atomic(const void *) user; /* of one that stands: who took it, or entered it last; relaxed: a thread looks for
+                                   itself alone */
     bool saved, moved;          /* `mask` is known; the caller was pinned */
     struct cpu_mask mask;       /* of the caller, before */
     struct worker **worker;     /* [count] */
@@ -42,21 +49,20 @@ struct lease_state {
     int *os;                    /* [available] and its hardware thread */
     uint8_t *use;               /* [available] */
 };
+enum { SPIN_US = 50 };
 enum { FREE, LOCKED, UNLOCKED, TAKEN_PINNED, TAKEN }; /* of a candidate: our lock on it, or not; with a worker */
 
 static struct {
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;       /* `held` or `serving` */
-    unsigned next, serving;       /* turns */
-    struct cpu_mask held;
-    uint64_t generation;          /* counts forks; written by a child while it has one thread */
-} registry = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    struct lease_state *standing;
+    uint64_t generation; /* counts forks; written by a child while it has one thread */
+} registry;
 
 static atomic_uint_least64_t taken_leases;
 
 uint64_t lease_count(void) { return atomic_load_explicit(&taken_leases, memory_order_relaxed); }
 
-static _Thread_local struct lease_state *innermost; /* leases of this thread, by `outer` */
+static _Thread_local struct lease_state *innermost; /* leases that this thread has entered, by `outer` */
+static _Thread_local char this_thread;              /* whose address no other has */
 
 bool lease_saved_mask(struct cpu_mask *mask)
 {
@@ -71,16 +77,14 @@ bool lease_saved_mask(struct cpu_mask *mask)
 
 /* --- fork --- */
 
-static void before_fork(void) { pthread_mutex_lock(&registry.mutex); }
+static void before_fork(void) { turns_lock(); }
 
-static void after_fork_parent(void) { pthread_mutex_unlock(&registry.mutex); }
+static void after_fork_parent(void) { turns_unlock(); }
 
 static void after_fork_child(void)
 {
-    pthread_mutex_init(&registry.mutex, NULL); /* the thread that owns it may be one that the child does not have */
-    pthread_cond_init(&registry.changed, NULL);
-    registry.next = registry.serving = 0;
-    registry.held = (struct cpu_mask){{0}};
+    turns_forget();
+    registry.standing = NULL;
     registry.generation++;
     pool_forget();
     core_lock_forget();
@@ -99,43 +103,39 @@ __attribute__((constructor)) static void register_fork_handlers(void)
 
 /* --- which cores --- */
 
+/* By this or another lease, or kept for who came earlier. */
 static bool held(const struct lease_state *state, int candidate)
 {
-    return state->captured && mask_has(&registry.held, state->os[candidate]);
+    const int os = state->os[candidate];
+    return state->captured && (turns_held(os) || mask_has(&state->turn.kept, os));
 }
 
-static int free_cores(const struct lease_state *state)
+/* Does a lease that this thread has taken, and nobody entered since, hold one of the candidates? */
+static bool waits_for_own(const struct lease_state *state)
 {
-    int count = 0;
-    for (int i = 0; i < state->available; i++)
-        count += !held(state, i);
-    return count;
-}
-
-static bool may_go(const struct lease_state *state, unsigned turn, int workers)
-{
-    return turn == registry.serving && free_cores(state) >= workers;
+    for (const struct lease_state *other = registry.standing; other; other = other->next)
+        for (int i = 0; i < other->available; i++)
+            if (atomic_load_explicit(&other->user, memory_order_relaxed) == &this_thread && other->use[i] != FREE)
+                for (int j = 0; j < state->available; j++)
+                    if (state->os[j] == other->os[i])
+                        return true;
+    return false;
 }
 
 static graphi_status wait_for_turn(struct lease_state *state, struct lease *lease)
 {
-    if ((innermost || pool_is_worker()) && !may_go(state, registry.next, lease->count))
-        return fail(GRAPHI_INVALID, "lease", "found %d free cores while this thread is part of a lease, expected %d",
-                    free_cores(state), lease->count);
-    unsigned turn = registry.next++;
-    if (may_go(state, turn, lease->count))
+    if (turns_may_go(&state->turn))
         return GRAPHI_OK;
-    int64_t begin = clock_ns();
-    while (!may_go(state, turn, lease->count))
-        pthread_cond_wait(&registry.changed, &registry.mutex);
-    lease->waited_ns = clock_ns() - begin;
+    if (innermost || pool_is_worker())
+        return fail(GRAPHI_INVALID, "lease", "found %d free cores while this thread is part of a lease, expected %d",
+                    turns_free(&state->turn), lease->count);
+    if (waits_for_own(state))
+        return fail(GRAPHI_INVALID, "lease",
+                    "found %d free cores beside the lease that this thread has taken, expected %d, or that it enters "
+                    "it (graphi_lease_enter)",
+                    turns_free(&state->turn), lease->count);
+    lease->waited_ns = turns_wait(&state->turn);
     return GRAPHI_OK;
-}
-
-static void end_turn(void)
-{
-    registry.serving++;
-    pthread_cond_broadcast(&registry.changed);
 }
 
 /* Tries for another process's lock on a candidate that is free in this one. */
@@ -224,7 +224,7 @@ static void assign(struct lease_state *state, struct lease *lease, bool extra)
         else if (extra && state->caller_core < 0)
             state->caller_core = i;
         state->use[i] = state->use[i] == LOCKED ? TAKEN_PINNED : TAKEN;
-        mask_add(&registry.held, state->os[i]);
+        turns_hold(state->os[i], state->standing);
         lease->pinned = lease->pinned && state->use[i] == TAKEN_PINNED;
     }
     lease->shares_core = extra && state->caller_core < 0;
@@ -255,9 +255,9 @@ static void unreserve(struct lease_state *state)
             continue;
         if (state->use[i] == TAKEN_PINNED)
             core_lock_release(state->os[i]);
-        mask_remove(&registry.held, state->os[i]);
+        turns_drop(state->os[i]);
     }
-    pthread_cond_broadcast(&registry.changed);
+    turns_changed();
 }
 
 /* --- taking and giving back --- */
@@ -341,19 +341,25 @@ static struct lease_state *state_create(const graphi_machine *machine, const str
     state->os = state->seat + candidates;
     state->use = (uint8_t *)(state->os + candidates);
     state->available = available;
-    machine_seats(machine, options->groups, options->width, state->seat);
-    for (int i = machine->cores; i < available; i++)
+    if (options->cores)
+        memcpy(state->seat, options->cores, candidates * sizeof *state->seat);
+    else
+        machine_seats(machine, NULL, machine->cores, options->groups, options->width, state->seat);
+    for (int i = machine->cores; i < available && !options->cores; i++)
         state->seat[i] = i;
     for (int i = 0; i < available; i++)
         state->os[i] = machine->core[state->seat[i]].os_index;
     state->captured = machine->captured;
     state->pin = options->pin && machine->captured;
-    state->spin_us = options->spin_us > 0 ? options->spin_us : 50;
+    state->spin_us = options->spin_us > 0 ? options->spin_us : SPIN_US;
     state->generation = registry.generation;
+    state->standing = options->standing;
+    state->turn = (struct turn){.os = state->os, .available = available, .workers = options->workers};
     return state;
 }
 
-static graphi_status take(struct lease_state *state, const struct lease_options *options, struct lease *lease)
+/* Cores and threads, under the mutex. */
+static graphi_status reserve_all(struct lease_state *state, const struct lease_options *options, struct lease *lease)
 {
     if (state->captured)
         TRY(wait_for_turn(state, lease));
@@ -362,10 +368,14 @@ static graphi_status take(struct lease_state *state, const struct lease_options 
     if (status != GRAPHI_OK) {
         return_threads(lease);
         unreserve(state);
+        return status;
     }
-    if (state->captured)
-        end_turn();
-    return status;
+    atomic_store_explicit(&state->user, &this_thread, memory_order_relaxed);
+    if (state->standing) {
+        state->next = registry.standing;
+        registry.standing = state;
+    }
+    return GRAPHI_OK;
 }
 
 /* Pins the calling thread; a refusal leaves it where it is. */
@@ -381,34 +391,71 @@ static void pin_caller(struct lease_state *state, struct lease *lease)
         note_refusal(lease, cpu, "the calling thread", errno);
 }
 
-graphi_status lease_take(const graphi_machine *machine, const struct lease_options *options, struct lease *lease)
+static graphi_status check_cores(const graphi_machine *machine, const struct lease_options *options)
+{
+    for (int i = 0; options->cores && i < options->workers; i++) {
+        bool twice = false;
+        for (int j = 0; j < i; j++)
+            twice = twice || options->cores[j] == options->cores[i];
+        if (options->cores[i] < 0 || options->cores[i] >= machine->cores || twice)
+            return fail(GRAPHI_INVALID, "lease", "found core %d%s, expected different ones from 0 to %d",
+                        options->cores[i], twice ? " twice" : "", machine->cores - 1);
+    }
+    return GRAPHI_OK;
+}
+
+static void own_mask(struct lease_state *state)
+{
+    state->saved = sched_getaffinity(0, sizeof state->mask, mask_set(&state->mask)) == 0;
+    lease_saved_mask(&state->mask);
+}
+
+graphi_status lease_reserve(const graphi_machine *machine, const struct lease_options *options, struct lease *lease)
 {
     int available = machine->cores + (options->siblings ? machine->siblings : 0);
     if (options->workers < 1 || options->workers > available)
         return fail(GRAPHI_INVALID, "lease", "found %d workers, expected 1 to %d (the cores of the machine)",
                     options->workers, available);
-    struct lease_state *state = state_create(machine, options, available);
+    TRY(check_cores(machine, options));
+    struct lease_state *state = state_create(machine, options, options->cores ? options->workers : available);
     if (!state)
         return fail_memory("lease", sizeof *state);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state->cancel);
     struct lease taken = {.count = options->workers, .worker = state->worker, .core = state->core, .state = state};
-    state->saved = sched_getaffinity(0, sizeof state->mask, mask_set(&state->mask)) == 0;
-    lease_saved_mask(&state->mask);
+    own_mask(state);
     atomic_fetch_add_explicit(&taken_leases, 1, memory_order_relaxed); /* a count, of nothing else */
-    state->outer = innermost;
-    pthread_mutex_lock(&registry.mutex);
-    graphi_status status = take(state, options, &taken);
-    if (status == GRAPHI_OK)
-        innermost = state; /* under the mutex: a fork comes before, or after all of it */
-    pthread_mutex_unlock(&registry.mutex);
+    turns_lock();
+    graphi_status status = reserve_all(state, options, &taken);
+    turns_unlock();
     if (status != GRAPHI_OK) {
         state_end(state);
         return status;
     }
-    pin_caller(state, &taken);
     for (int i = 0; i < taken.count; i++)
         state->core[i] = state->seat[state->core[i]];
+    if (state->standing)
+        pthread_setcancelstate(state->cancel, NULL);
     *lease = taken;
+    return GRAPHI_OK;
+}
+
+void lease_enter(struct lease *lease)
+{
+    struct lease_state *state = lease->state;
+    if (state->standing)
+        own_mask(state);
+    atomic_store_explicit(&state->user, &this_thread, memory_order_relaxed);
+    turns_lock(); /* a fork comes before, or after all of it */
+    state->outer = innermost;
+    innermost = state;
+    turns_unlock();
+    pin_caller(state, lease);
+}
+
+graphi_status lease_take(const graphi_machine *machine, const struct lease_options *options, struct lease *lease)
+{
+    TRY(lease_reserve(machine, options, lease));
+    lease_enter(lease);
     return GRAPHI_OK;
 }
 
@@ -437,21 +484,66 @@ static void restore_caller(const struct lease_state *state)
     sched_setaffinity(0, sizeof mask, mask_set(&mask));
 }
 
-void lease_release(struct lease *lease)
+void lease_leave(struct lease *lease)
+{
+    struct lease_state *state = lease->state;
+    if (!lease_valid(lease))
+        return;
+    unlink_state(state);
+    restore_caller(state);
+    state->moved = false;
+}
+
+static void unlink_standing(struct lease_state *state)
+{
+    struct lease_state **link = &registry.standing;
+    while (*link && *link != state)
+        link = &(*link)->next;
+    if (*link)
+        *link = state->next;
+}
+
+void lease_give_back(struct lease *lease)
 {
     struct lease_state *state = lease->state;
     if (state && lease_valid(lease)) {
-        unlink_state(state);
-        restore_caller(state);
-        pthread_mutex_lock(&registry.mutex);
+        turns_lock();
+        unlink_standing(state);
         return_threads(lease);
         unreserve(state);
-        pthread_mutex_unlock(&registry.mutex);
+        turns_unlock();
     }
-    if (state)
+    if (state && state->standing)
+        state_free(state);
+    else if (state)
         state_end(state);
     *lease = (struct lease){0};
 }
+
+void lease_release(struct lease *lease)
+{
+    if (lease->state)
+        lease_leave(lease);
+    lease_give_back(lease);
+}
+
+graphi_status lease_first_thread(struct lease *lease)
+{
+    struct lease_state *state = lease->state;
+    int refused = 0;
+    if (lease->worker[0])
+        return GRAPHI_OK;
+    turns_lock();
+    const int first = state->caller_core;
+    graphi_status status = pool_take(pinned(state, first) ? state->os[first] : -1, &state->mask, &state->worker[0],
+                                     &refused);
+    turns_unlock();
+    if (!status && refused)
+        note_refusal(lease, state->os[first], "a worker", refused);
+    return status;
+}
+
+void lease_spin(struct lease *lease, int spin_us) { lease->state->spin_us = spin_us > 0 ? spin_us : SPIN_US; }
 
 bool lease_valid(const struct lease *lease) { return lease->state && lease->state->generation == registry.generation; }
 
@@ -477,7 +569,7 @@ void lease_wait(struct lease *lease)
 
 void workers_lock_folder(const char *path)
 {
-    pthread_mutex_lock(&registry.mutex);
+    turns_lock();
     core_lock_folder(path);
-    pthread_mutex_unlock(&registry.mutex);
+    turns_unlock();
 }

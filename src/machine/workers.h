@@ -14,6 +14,8 @@
 
 struct lease_options {
     int workers;          /* including the caller; 1 .. machine cores (and siblings, if asked for) */
+    const int *cores;     /* `workers` of the machine's cores, by index, and no others; NULL: any */
+    bool standing;        /* outlives executions: nobody's cores are kept for who waits for it (turns.h) */
     int groups, width;    /* the first of them, each with level-2 caches of its own if it may be; 0: as they come */
     bool siblings;        /* hardware-thread siblings may be workers too, after all cores */
     bool caller_extra; /* dedicated driver: the caller is not worker 0 but a further thread (pinned to a core of its own
@@ -37,7 +39,7 @@ struct lease {
     struct lease_state *state;
 };
 
-/* Takes workers, waiting (first come, first served) while other runs of this process hold too many; the lease's threads
+/* Takes workers, waiting for its turn (turns.h) while other runs of this process hold too many; the lease's threads
  * exist afterwards. Cores held by other processes (a byte per core in a lock file) are not pinned to, with a note. On a
  * described machine nothing is pinned or reserved, so that more workers than cores can be had. The thread cannot be
  * cancelled (pthread_cancel) from then on until it releases the lease. Errors, *lease
@@ -49,6 +51,21 @@ graphi_status lease_take(const graphi_machine *machine, const struct lease_optio
  * cancelled before it): restores its affinity if it was pinned. Also accepted for a zeroed lease, and in a child
  * for a lease taken before fork(). Leaves the lease zeroed. */
 void lease_release(struct lease *lease);
+
+/* The two halves of lease_take, and of lease_release, of which one lease sees several threads one after the other, or
+ * none: lease_reserve takes cores and threads, and lease_enter makes the calling thread worker 0 (caller_extra: the
+ * further one). Those who enter a lease that stands can be cancelled; not while lease_reserve waits. Errors as
+ * lease_take; INVALID also for cores that the machine has not, or given twice, or that wait for what this thread has
+ * taken itself. */
+graphi_status lease_reserve(const graphi_machine *machine, const struct lease_options *options, struct lease *lease);
+void lease_enter(struct lease *lease);
+void lease_leave(struct lease *lease);     /* by the thread that entered it */
+void lease_give_back(struct lease *lease); /* nobody is in it; zeroed afterwards */
+
+/* A thread for worker 0, too, for who is not worker 0 but the dedicated driver beside it. By who has entered. MEMORY,
+ * UNSUPPORTED. */
+graphi_status lease_first_thread(struct lease *lease);
+void lease_spin(struct lease *lease, int spin_us); /* from now on; 0: the default */
 
 /* For tests: leases taken by the process, each of which may set masks and lock bytes of the lock file. */
 uint64_t lease_count(void);

@@ -30,6 +30,7 @@ const struct experiment experiments[] = {
     {"inference", "the inference half of frameworks", FRAMEWORKS, "frameworks", "--inference"},
     {"kernels", "kernels beside oneDNN, OpenBLAS and LIBXSMM; words choose shapes",
      "M... --cores --isa --precision --conv-error --quick", NULL, NULL},
+    {"leases", "what cores cost: taken by each execution, held, entered", "--quick", NULL, NULL},
     {"loss-curves", "whether bfloat16 learns as float32 does", "M...", NULL, NULL},
     {"memory", "arena, live maximum and compile time of training plans", BENCH_NETWORKS BENCH_SETTING, NULL, NULL},
     {"op-scaling", "single operations at every width, and what a team costs (graphi.txt Figure 2)", "--cores --seconds",

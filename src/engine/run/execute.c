@@ -8,9 +8,11 @@
 #include "base/status.h"
 #include "engine/run/feed.h"
 #include "engine/run/numerics.h"
+#include "machine/standing.h"
 #include "graph/op.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -289,21 +291,35 @@ static void note_lease(graphi_run *run, const struct lease *lease)
                  used ? "; " : "", lease->count);
 }
 
-static graphi_status run_scheduled(graphi_run *run, struct task_record *records)
+static graphi_status run_leased(graphi_run *run, struct lease *lease, struct task_record *records)
 {
-    struct lease lease = {0};
+    run->info.pinned = lease->pinned;
+    run->info.waited_ms = (double)lease->waited_ns / 1e6;
+    note_lease(run, lease);
+    if (run->plan->setting.must_pin && !lease->pinned)
+        return fail(GRAPHI_UNSUPPORTED, "pinning", "found that %s, expected a core for each thread",
+                    lease->note[0] ? lease->note : "the lease leaves placement to the system");
+    TRY(prepare_forms(run, lease));
+    return schedule_run(run->schedule, lease, run_task, run, records);
+}
+
+/* standing: NULL, or what the calling thread has claimed. */
+static graphi_status run_scheduled(graphi_run *run, graphi_lease *standing, struct task_record *records)
+{
+    const graphi_machine *machine = run->plan->compiled->machine;
     struct lease_options options = run->plan->decided.lease;
+    struct lease lease = {0};
+    int cancel;
+    if (standing) {
+        TRY(standing_use(standing, machine, &options, run->plan->decided.workers, &lease));
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+        graphi_status status = run_leased(run, &lease, records);
+        pthread_setcancelstate(cancel, NULL);
+        return status;
+    }
     options.room = &run->lease_room;
-    TRY(lease_take(run->plan->compiled->machine, &options, &lease));
-    run->info.pinned = lease.pinned;
-    run->info.waited_ms = (double)lease.waited_ns / 1e6;
-    note_lease(run, &lease);
-    graphi_status status =
-        run->plan->setting.must_pin && !lease.pinned
-            ? fail(GRAPHI_UNSUPPORTED, "pinning", "found that %s, expected a core for each thread", lease.note)
-            : prepare_forms(run, &lease);
-    if (!status)
-        status = schedule_run(run->schedule, &lease, run_task, run, records);
+    TRY(lease_take(machine, &options, &lease));
+    graphi_status status = run_leased(run, &lease, records);
     lease_release(&lease);
     return status;
 }
@@ -367,7 +383,7 @@ static void add_records(graphi_run *run)
 
 double run_own_ns(const graphi_run *run) { return (run->info.last_ms - run->info.waited_ms) * 1e6; }
 
-static graphi_status execute(graphi_run *run)
+static graphi_status execute(graphi_run *run, graphi_lease *standing)
 {
     const struct compiled *c = run->plan->compiled;
     TRY(check_fed(run));
@@ -381,7 +397,7 @@ static graphi_status execute(graphi_run *run)
     run->info.packs_skipped = 0;
     run->info.waited_ms = 0;
     struct task_record *records = run->tracing ? run->records : NULL;
-    graphi_status status = run->schedule ? run_scheduled(run, records) : run_serially(run, records);
+    graphi_status status = run->schedule ? run_scheduled(run, standing, records) : run_serially(run, records);
     status = outcome(run, status);
     count_updates(run);
     run->info.last_ms = (double)(clock_ns() - begin) / 1e6;
@@ -400,12 +416,27 @@ static graphi_status execute(graphi_run *run)
     return GRAPHI_OK;
 }
 
+static graphi_status execute_in_mode(graphi_run *run, graphi_lease *standing)
+{
+    struct float_mode mode = float_mode_enter(); /* the workers' */
+    graphi_status status = execute(run, standing);
+    float_mode_leave(mode);
+    return status;
+}
+
 graphi_status graphi_run_execute(graphi_run *run)
 {
     GIVEN(run);
-    struct float_mode mode = float_mode_enter(); /* the workers' */
-    graphi_status status = execute(run);
-    float_mode_leave(mode);
+    return execute_in_mode(run, standing_entered());
+}
+
+graphi_status graphi_run_execute_on(graphi_run *run, graphi_lease *lease)
+{
+    GIVEN(run);
+    GIVEN(lease);
+    TRY(standing_claim(lease));
+    graphi_status status = execute_in_mode(run, lease);
+    standing_drop(lease);
     return status;
 }
 
