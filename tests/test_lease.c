@@ -123,11 +123,18 @@ static void settings_take_turns_on_one_lease(void **state)
     graphi_machine_destroy(six);
 }
 
+static graphi_setting on_all_cores(void)
+{
+    return (graphi_setting){.policy = GRAPHI_POLICY_CRITICAL_PATH,
+                            .driver = GRAPHI_DRIVER_COMBINING,
+                            .executors = here->cores,
+                            .width = 1};
+}
+
 /* A lease a call would be one more each; a step would allocate. */
 static void a_thread_that_has_entered_asks_for_no_other(void **state)
 {
-    graphi_plan *plan = plan_as((graphi_setting){.driver = GRAPHI_DRIVER_COMBINING, .executors = here->cores, .width = 1,
-                                                 .policy = GRAPHI_POLICY_CRITICAL_PATH}, here);
+    graphi_plan *plan = plan_as(on_all_cores(), here);
     graphi_run *run = run_of(plan);
     graphi_lease *lease = lease_of(here, 0);
     struct cpu_mask before = {{0}}, inside = {{0}}, after = {{0}};
@@ -279,8 +286,7 @@ static void mistakes_are_told(void **state)
 /* It would wait for itself, for ever. */
 static void cores_of_the_thread_s_own_lease_are_not_waited_for(void **state)
 {
-    graphi_plan *plan = plan_as((graphi_setting){.driver = GRAPHI_DRIVER_COMBINING, .executors = here->cores, .width = 1,
-                                                 .policy = GRAPHI_POLICY_CRITICAL_PATH}, here);
+    graphi_plan *plan = plan_as(on_all_cores(), here);
     graphi_run *run = run_of(plan);
     graphi_lease *lease = lease_of(here, here->cores);
     expect(graphi_run_execute(run), "beside the lease that this thread has taken");
@@ -317,7 +323,8 @@ static void a_child_of_fork_has_none_of_the_leases(void **state)
 /* --- whose turn it is: four cores that the system does not have, so that nothing is pinned --- */
 
 static struct machine_core unreal[4] = {{8000, 0, 0, -1}, {8001, 1, 0, -1}, {8002, 2, 0, -1}, {8003, 3, 0, -1}};
-static graphi_machine four = {.name = "four", .captured = true, .cores = 4, .tiles = 4, .numa_nodes = 1, .core = unreal};
+static graphi_machine four = {
+    .name = "four", .captured = true, .cores = 4, .tiles = 4, .numa_nodes = 1, .core = unreal};
 
 struct waiter {
     pthread_t thread;

@@ -602,7 +602,7 @@ static void sessions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recurrent_layers), cmocka_unit_test(texts),
+        cmocka_unit_test(recurrent_layers), cmocka_unit_test(leases), cmocka_unit_test(texts),
         cmocka_unit_test(arrays_and_data), cmocka_unit_test(graphs),
         cmocka_unit_test(mistakes),        cmocka_unit_test(machines_and_models),
         cmocka_unit_test(plans),           cmocka_unit_test(profiles_and_simulations),
