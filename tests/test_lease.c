@@ -271,7 +271,7 @@ static void mistakes_are_told(void **state)
            "found core 6, expected different ones from 0 to 5");
     expect(graphi_lease_take(six, &(graphi_lease_options){.threads = 2, .cores = (int[]){4, 4}}, &none),
            "found core 4 twice");
-    expect(graphi_lease_take(six, &(graphi_lease_options){.cores = (int[]){0}}, &none), "a list of cores and 0 threads");
+    expect(graphi_lease_take(six, &(graphi_lease_options){.cores = (int[]){0}}, &none), "cores and 0 threads");
     assert_int_equal(graphi_lease_take(six, &(graphi_lease_options){.threads = 1, .pin = GRAPHI_ON}, &none),
                      GRAPHI_UNSUPPORTED);
     assert_null(none);

@@ -16,7 +16,7 @@ typedef struct graphi_lease graphi_lease;
 
 typedef struct graphi_lease_options {
     int threads;       /* cores; 0: all of the machine */
-    const int *cores;  /* these ones, by their index in the machine (`threads` of them); NULL: the first that are free */
+    const int *cores;  /* these ones, by their index in the machine (`threads` of them); NULL: the first free ones */
     graphi_choice pin; /* GRAPHI_DEFAULT: where other processes allow it; GRAPHI_ON: or fail; GRAPHI_OFF: nothing is */
 } graphi_lease_options;
 
@@ -48,7 +48,7 @@ GRAPHI_API graphi_status graphi_run_execute_on(graphi_run *run, graphi_lease *le
 
 typedef struct graphi_lease_info {
     int threads;
-    const int *cores; /* their indices in the machine, first that of the thread that enters; live as long as the lease */
+    const int *cores; /* their indices in the machine, first that of who enters; live as long as the lease */
     bool pinned;
     double waited_ms; /* for cores that others held, when it was taken */
     char note[160];   /* why it is not pinned, say; "" otherwise */

@@ -62,8 +62,8 @@ GRAPHI_API void graphi_run_set_first_sample(graphi_run *run, uint64_t index);
  * up to a hundred times as long for them), as gradients, updates, built-in networks, plans and states are made: no
  * result depends on the caller's, which is as before afterwards. What is copied, not computed, stays as it is.
  * No core works for two executions of the process: one waits for its turn until as many cores are free as its setting
- * has threads (docs/machine.md). An execution of one thread in array order (`sequential`, 1 x 1) does not. A thread that
- * has entered a lease (graphi/lease.h) executes on that one.
+ * has threads (docs/machine.md). An execution of one thread in array order (`sequential`, 1 x 1) does not. A thread
+ * that has entered a lease (graphi/lease.h) executes on that one.
  * A thread that is cancelled (pthread_cancel) while it waits or executes on leased cores is so after that.
  * Errors, before anything ran: INVALID, an input that was never set, or not since its size grew, naming it, or cores
  * that are not free where the calling thread has a part in another execution, which would wait for itself;
