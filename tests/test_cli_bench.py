@@ -51,6 +51,7 @@ LEAST = {"scheduler": (LSTM, ["naive", "critical-path", "fifo", "random"], None)
                           "Conv2DBackpropInput (32,17,17,384), paper: best"], None),
          "concurrency": (["--quick"], ["1 thread", "8 threads"], "throughput of eight threads"),
          "leases": (["--quick"], ["a lease an execution", "a lease that is held", "a lease that is entered"], None),
+         "places": (["--quick"], [", "], None),
          "table-5": (["lstm", "--quick", "--batch", 2], ["x = 2", "x = 16"], None)}
 
 

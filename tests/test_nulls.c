@@ -103,6 +103,20 @@ static void dynamic_networks(void **state)
     graphi_graph_destroy(graph);
 }
 
+static void places(void **state)
+{
+    graphi_machine *part = NULL;
+    graphi_memory_node node;
+    graphi_page_count count;
+    refused(graphi_machine_part(NULL, 0, 1, NULL, &part));
+    refused(graphi_machine_part(machine, 0, 1, NULL, NULL));
+    assert_null(part);
+    assert_false(graphi_machine_node_at(NULL, 0, &node));
+    assert_false(graphi_machine_node_at(machine, 0, NULL));
+    refused(graphi_pages(NULL, GRAPHI_PAGES_ARENA, &count));
+    refused(graphi_pages(all.run, GRAPHI_PAGES_ARENA, NULL));
+}
+
 static void leases(void **state)
 {
     graphi_lease *lease = NULL, *none = NULL;
@@ -602,7 +616,7 @@ static void sessions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recurrent_layers), cmocka_unit_test(leases), cmocka_unit_test(texts),
+        cmocka_unit_test(recurrent_layers), cmocka_unit_test(leases), cmocka_unit_test(places), cmocka_unit_test(texts),
         cmocka_unit_test(arrays_and_data), cmocka_unit_test(graphs),
         cmocka_unit_test(mistakes),        cmocka_unit_test(machines_and_models),
         cmocka_unit_test(plans),           cmocka_unit_test(profiles_and_simulations),

@@ -16,6 +16,7 @@
 #include "graphi/machine.h"
 #include "graphi/models.h"
 #include "graphi/ops.h"
+#include "graphi/place.h"
 #include "graphi/plan.h"
 #include "graphi/profile.h"
 #include "graphi/recurrent.h"

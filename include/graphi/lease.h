@@ -18,6 +18,12 @@ typedef struct graphi_lease_options {
     int threads;       /* cores; 0: all of the machine */
     const int *cores;  /* these ones, by their index in the machine (`threads` of them); NULL: the first free ones */
     graphi_choice pin; /* GRAPHI_DEFAULT: where other processes allow it; GRAPHI_ON: or fail; GRAPHI_OFF: nothing is */
+    /* Large memory that a thread makes while it has entered (plans, states, runs): GRAPHI_DEFAULT, bound to the nodes
+     * near the cores where the system has several and lets it; GRAPHI_ON: to them alone, or fail; GRAPHI_OFF: nothing
+     * is bound, and lies where it is first written. */
+    graphi_choice bind;
+    bool high_bandwidth; /* to the high-bandwidth memory near the cores, where there is any */
+    bool huge_pages;     /* in pages that the system has reserved (hugetlbfs), while there are any; else as ever */
 } graphi_lease_options;
 
 /* Takes cores of the machine, waiting for them as an execution does (docs/machine.md). The calling thread is not
@@ -25,7 +31,7 @@ typedef struct graphi_lease_options {
  * (graphi_lease_release), to be released before the machine is destroyed. Errors, *out untouched: INVALID (more
  * threads than cores, a core that the machine has not, or twice; cores that are not free where the calling thread has a
  * part in an execution, or has taken a lease of them itself, and would wait for itself); UNSUPPORTED, where a thread
- * cannot be had, or not be pinned and `pin` is GRAPHI_ON; MEMORY. Any thread. */
+ * cannot be had, or not be pinned and `pin` is GRAPHI_ON, or memory not be bound and `bind` is; MEMORY. Any thread. */
 GRAPHI_API graphi_status graphi_lease_take(const graphi_machine *machine, const graphi_lease_options *options,
                                            graphi_lease **out);
 
@@ -49,9 +55,9 @@ GRAPHI_API graphi_status graphi_run_execute_on(graphi_run *run, graphi_lease *le
 typedef struct graphi_lease_info {
     int threads;
     const int *cores; /* their indices in the machine, first that of who enters; live as long as the lease */
-    bool pinned;
+    bool pinned, bound; /* bound: memory made by who has entered */
     double waited_ms; /* for cores that others held, when it was taken */
-    char note[160];   /* why it is not pinned, say; "" otherwise */
+    char note[336];   /* why it is not pinned, or memory not bound; "" otherwise */
 } graphi_lease_info;
 
 /* A copy; NULL in place of the lease: zeros. Not while another thread enters it. */

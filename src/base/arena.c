@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Blocks of 64 KB (or one request, or what was reserved, if larger) in a list; the newest is filled first. What is not
- * given out is not touched. */
+ * given out is not touched. Large blocks are mappings, which lie where the thread's place says (base/place.h). */
 #include "base/arena.h"
 
 #include "base/memory.h"
@@ -18,7 +18,10 @@ enum { BLOCK_BYTES = 64 << 10 };
 
 static struct arena_block *add_block(struct arena *arena, size_t size)
 {
-    struct arena_block *block = size > SIZE_MAX - sizeof *block ? NULL : mem_alloc(sizeof *block + size);
+    if (size > SIZE_MAX / 2)
+        return NULL;
+    const size_t bytes = sizeof(struct arena_block) + size;
+    struct arena_block *block = mem_is_mapped(bytes) ? mem_map(bytes) : mem_alloc(bytes);
     if (!block)
         return NULL;
     *block = (struct arena_block){.next = arena->blocks, .size = size};
@@ -81,7 +84,7 @@ void arena_free(struct arena *arena)
 {
     for (struct arena_block *block = arena->blocks, *next; block; block = next) {
         next = block->next;
-        mem_free(block);
+        mem_unmap(block, sizeof *block + block->size); /* below the size of mappings: as mem_free */
     }
     arena->blocks = NULL;
 }

@@ -2,6 +2,8 @@
 /* Aligned, counted, fault-injectable heap. */
 #include "base/memory.h"
 
+#include "base/place.h"
+
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -106,6 +108,18 @@ static void *map_aligned(size_t bytes, size_t slack)
     return raw + before;
 }
 
+/* Where the calling thread's place says so, and as many are left; NULL else. */
+static void *map_reserved(size_t bytes)
+{
+    if (bytes < HUGE_BYTES || !place_wants_huge())
+        return NULL;
+    void *pointer = mmap(NULL, (bytes + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1), PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+    return pointer == MAP_FAILED ? NULL : pointer;
+}
+
+bool mem_is_mapped(size_t bytes) { return bytes >= MAP_BYTES; }
+
 void *mem_map(size_t bytes)
 {
     if (bytes < MAP_BYTES)
@@ -113,9 +127,13 @@ void *mem_map(size_t bytes)
     if (refused() || bytes > SIZE_MAX / 2)
         return NULL;
     bool huge = bytes >= 2 * HUGE_BYTES;
-    void *pointer = map_aligned(mapped_bytes(bytes), huge ? HUGE_BYTES : 0);
-    if (pointer && huge)
+    void *pointer = map_reserved(bytes), *reserved = pointer;
+    if (!pointer)
+        pointer = map_aligned(mapped_bytes(bytes), huge ? HUGE_BYTES : 0);
+    if (pointer && huge && !reserved)
         madvise(pointer, mapped_bytes(bytes), MADV_HUGEPAGE);
+    if (pointer)
+        place_bind(pointer, mapped_bytes(bytes)); /* whether that is allowed was tried before, and is told there */
     return pointer;
 }
 
@@ -123,8 +141,8 @@ void mem_unmap(void *pointer, size_t bytes)
 {
     if (bytes < MAP_BYTES)
         mem_free(pointer);
-    else if (pointer)
-        munmap(pointer, mapped_bytes(bytes));
+    else if (pointer && munmap(pointer, mapped_bytes(bytes)) != 0) /* reserved huge pages go as a whole */
+        munmap(pointer, (bytes + HUGE_BYTES - 1) & ~(HUGE_BYTES - 1));
 }
 
 /* Whole pages of an array: bytes, from *first on. */

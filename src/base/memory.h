@@ -18,10 +18,12 @@ char *mem_string(const char *text);
 void mem_free(void *pointer); /* NULL is accepted */
 
 /* Zeroed memory that becomes resident where it is first written, by whoever writes it: for the arena of a run.
- * From 256 KB on it is a mapping of its own, in huge pages where it is large; below, the heap's. NULL when out of
+ * From 256 KB on it is a mapping of its own, in huge pages where it is large, and where the calling thread's place says
+ * (base/place.h); below, the heap's. NULL when out of
  * memory. mem_unmap takes the bytes that were asked for, and NULL. */
 void *mem_map(size_t bytes);
 void mem_unmap(void *pointer, size_t bytes);
+bool mem_is_mapped(size_t bytes); /* large enough for that */
 
 /* Gives the pages that lie wholly within an array back to the system; what it held is lost, its place stays. False
  * where there are none. mem_renew before it is written again: it may then lie in huge pages as before. */

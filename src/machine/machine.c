@@ -96,6 +96,24 @@ static void print_cores(struct text *text, const graphi_machine *machine)
     text_add(text, "\n");
 }
 
+/* What the system calls them, and memory beside that of the cores. */
+static void print_nodes(struct text *text, const graphi_machine *machine)
+{
+    for (int i = 0; machine->node && machine->memory_nodes > 1 && i < machine->memory_nodes; i++) {
+        const struct machine_node *node = &machine->node[i];
+        text_add(text, "%s%s %d: %d core%s", i ? ", " : "memory   node", i ? "node" : "", node->os_index, node->cores,
+                 node->cores == 1 ? "" : "s");
+        if (node->bytes > 0)
+            text_add(text, ", %.4g GiB", (double)node->bytes / (1 << 30));
+        if (node->high_bandwidth)
+            text_add(text, ", high bandwidth");
+        if (!node->cores && node->near >= 0)
+            text_add(text, " near node %d", machine->node[node->near].os_index);
+    }
+    if (machine->node && machine->memory_nodes > 1)
+        text_add(text, "\n");
+}
+
 static void print_rate(struct text *text, const char *name, double value, const char *unit)
 {
     if (value > 0)
@@ -143,6 +161,7 @@ graphi_status graphi_machine_print(const graphi_machine *machine, char **out)
     print_bytes(&text, "L3", machine->l3_bytes);
     text_add(&text, "\nlayout   (cores that share an L2 in brackets)\n");
     print_cores(&text, machine);
+    print_nodes(&text, machine);
     print_rates(&text, machine);
     if (text.broken) {
         text_free(&text);
@@ -154,8 +173,10 @@ graphi_status graphi_machine_print(const graphi_machine *machine, char **out)
 
 void graphi_machine_destroy(graphi_machine *machine)
 {
-    if (machine)
+    if (machine) {
         mem_free(machine->core);
+        mem_free(machine->node);
+    }
     mem_free(machine);
 }
 

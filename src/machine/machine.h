@@ -17,6 +17,14 @@ struct machine_core {
     int sibling_of; /* index of the core whose hardware-thread sibling this is, or -1 */
 };
 
+struct machine_node {
+    int os_index; /* the system's number */
+    int near;     /* the node with cores that it is local to; -1: none */
+    int cores;
+    int64_t bytes;
+    bool high_bandwidth;
+};
+
 struct graphi_machine {
     char name[128];
     char cpu[128];
@@ -25,6 +33,10 @@ struct graphi_machine {
     struct machine_core *core; /* ordered by cache distance: neighbours share caches */
     int siblings;            /* further entries of core[] after `cores`: hardware-thread siblings */
     int numa_nodes, tiles;
+    struct machine_node *node; /* those of the cores, by core[].numa, then others; NULL: not known */
+    int memory_nodes;        /* entries of node[] */
+    int system_nodes;        /* of the whole system; 0: not known */
+    bool shared;             /* a part beside others on the same cores: nothing is leased or pinned */
     double quota;            /* cores; 0: none */
     bool captured;           /* the machine at hand */
     int64_t l1_bytes, l2_bytes, l3_bytes; /* of a core, of a tile, of all */
@@ -57,6 +69,9 @@ int machine_tile_end(const graphi_machine *machine, int first);
  * sit down: each group begins a tile where there are tiles enough, and what is left of tiles comes behind all groups;
  * else as they are. order: room for `count` indices into the list; the first is 0. */
 void machine_seats(const graphi_machine *machine, const int *list, int count, int groups, int width, int *order);
+
+/* The same of a topology that hwloc has recorded as XML. */
+graphi_status machine_from_xml(const char *xml, graphi_machine **out);
 
 /* A machine from an hwloc synthetic description ("pack:2 numa:3 l2:4 core:5 pu:2"): not captured, nothing is pinned on
  * it. `quota` 0: none; `cores` 0: all. Errors: INVALID (hwloc refuses the description, cores beyond what is usable),

@@ -9,6 +9,7 @@
 #include "machine/standing.h"
 
 #include "base/memory.h"
+#include "base/place.h"
 #include "base/status.h"
 
 #include <stdatomic.h>
@@ -23,6 +24,9 @@ struct arranged {
 struct graphi_lease {
     const graphi_machine *machine;
     struct lease held;
+    struct place_on place;       /* of memory; zeroed: wherever it is first written */
+    char note[160];              /* of that */
+    const struct place_on *placed; /* what the owner had before it entered */
     _Atomic(const void *) owner; /* NULL: nobody */
     int claims;                  /* of the owner, nested */
     bool entered;                /* the owner is pinned */
@@ -69,6 +73,7 @@ static void enter(graphi_lease *lease)
         return;
     lease_enter(&lease->held);
     lease->entered = true;
+    lease->placed = place_set(&lease->place);
     lease->around = entered;
     entered = lease;
 }
@@ -81,6 +86,7 @@ static void leave(graphi_lease *lease)
     if (*link)
         *link = lease->around;
     lease_leave(&lease->held);
+    place_set(lease->placed);
     lease->entered = false;
 }
 
@@ -194,6 +200,51 @@ static void destroy(graphi_lease *lease)
     mem_free(lease);
 }
 
+/* The nodes near the cores of the lease, of the kind that is wanted; false: there is none. */
+static bool near_nodes(const graphi_lease *lease, bool high_bandwidth, struct place_on *place)
+{
+    const graphi_machine *m = lease->machine;
+    bool found = false;
+    for (int n = 0; m->node && n < m->memory_nodes; n++)
+        for (int i = 0; i < lease->held.count; i++)
+            if (m->node[n].near == m->core[lease->held.core[i]].numa &&
+                (high_bandwidth ? m->node[n].high_bandwidth : n < m->numa_nodes)) {
+                place_add(place, m->node[n].os_index);
+                found = true;
+            }
+    return found;
+}
+
+static void note(graphi_lease *lease, const char *what, int error)
+{
+    const size_t used = strlen(lease->note);
+    snprintf(lease->note + used, sizeof lease->note - used, "%s%s (%s)", used ? "; " : "", what, strerror(error));
+}
+
+/* Where memory of who enters will lie. */
+static graphi_status place(graphi_lease *lease, const graphi_lease_options *asked)
+{
+    struct place_on *to = &lease->place;
+    const bool wanted = asked->bind == GRAPHI_ON || asked->high_bandwidth ||
+                        (asked->bind == GRAPHI_DEFAULT && lease->machine->system_nodes > 1);
+    to->only = asked->bind == GRAPHI_ON;
+    to->bind = wanted && asked->bind != GRAPHI_OFF && lease->machine->captured &&
+               ((asked->high_bandwidth && near_nodes(lease, true, to)) || near_nodes(lease, false, to));
+    const int error = to->bind ? place_try_bind(to) : 0;
+    if (error) {
+        to->bind = false;
+        note(lease, "memory is not bound to its node", error);
+    }
+    if (asked->bind == GRAPHI_ON && !to->bind)
+        return fail(GRAPHI_UNSUPPORTED, "binding", "found that %s, expected memory to be bound",
+                    error ? lease->note : "the nodes of the machine are not known");
+    const int refused = asked->huge_pages ? place_try_huge() : 0;
+    to->huge = asked->huge_pages && !refused;
+    if (refused)
+        note(lease, "no huge pages are reserved", refused);
+    return GRAPHI_OK;
+}
+
 static graphi_status take(graphi_lease *lease, const graphi_lease_options *asked)
 {
     const int threads = asked->threads ? asked->threads : lease->machine->cores;
@@ -209,7 +260,7 @@ static graphi_status take(graphi_lease *lease, const graphi_lease_options *asked
     if (asked->pin == GRAPHI_ON && !lease->held.pinned)
         return fail(GRAPHI_UNSUPPORTED, "pinning", "found that %s, expected a core for each thread",
                     lease->held.note[0] ? lease->held.note : "the machine is described");
-    return GRAPHI_OK;
+    return place(lease, asked);
 }
 
 graphi_status graphi_lease_take(const graphi_machine *machine, const graphi_lease_options *options, graphi_lease **out)
@@ -256,6 +307,8 @@ void graphi_lease_get_info(const graphi_lease *lease, graphi_lease_info *info)
     *info = (graphi_lease_info){.threads = lease->held.count,
                                 .cores = lease->held.core,
                                 .pinned = lease->held.pinned,
+                                .bound = lease->place.bind,
                                 .waited_ms = (double)lease->held.waited_ns / 1e6};
-    snprintf(info->note, sizeof info->note, "%s", lease->held.note);
+    const char *between = lease->held.note[0] && lease->note[0] ? "; " : "";
+    snprintf(info->note, sizeof info->note, "%s%s%s", lease->held.note, between, lease->note);
 }

@@ -6,18 +6,20 @@
 #include "base/isa.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "machine/nodes.h"
 #include "machine/private.h"
 #include "machine/workers.h"
 
 #include <hwloc.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* A usable hardware thread, as found. */
 struct thread {
     int os_index, core, rank; /* rank: 0 the first usable one of its core, 1 its first sibling, ... */
-    int tile, numa;           /* by hwloc's numbering */
+    int tile, numa;           /* by hwloc's numbering, and the system's */
     hwloc_obj_t l3;           /* NULL: none in sight */
 };
 
@@ -26,7 +28,8 @@ struct threads {
     int count, cores;
 };
 
-static struct thread describe_thread(hwloc_obj_t unit, hwloc_obj_t core, int core_number, int rank)
+static struct thread describe_thread(hwloc_topology_t topology, hwloc_obj_t unit, hwloc_obj_t core, int core_number,
+                                     int rank)
 {
     struct thread thread = {.os_index = (int)unit->os_index, .core = core_number, .rank = rank};
     thread.tile = -1 - core_number; /* no L2 in sight: a tile of its own */
@@ -35,8 +38,7 @@ static struct thread describe_thread(hwloc_obj_t unit, hwloc_obj_t core, int cor
             thread.tile = (int)above->logical_index;
         else if (above->type == HWLOC_OBJ_L3CACHE)
             thread.l3 = above;
-    int node = core->nodeset ? hwloc_bitmap_first(core->nodeset) : 0;
-    thread.numa = node < 0 ? 0 : node;
+    thread.numa = nodes_local(topology, core->nodeset);
     return thread;
 }
 
@@ -56,7 +58,7 @@ static graphi_status find_threads(hwloc_topology_t topology, const struct cpu_ma
         hwloc_obj_t unit = NULL;
         while ((unit = hwloc_get_next_obj_inside_cpuset_by_type(topology, core->cpuset, HWLOC_OBJ_PU, unit)))
             if ((!mask || mask_has(mask, (int)unit->os_index)) && found->count < units)
-                found->data[found->count++] = describe_thread(unit, core, found->cores, rank++);
+                found->data[found->count++] = describe_thread(topology, unit, core, found->cores, rank++);
         found->cores += rank > 0;
     }
     if (found->cores)
@@ -67,12 +69,13 @@ static graphi_status find_threads(hwloc_topology_t topology, const struct cpu_ma
 
 /* --- from threads to the machine --- */
 
-/* Numbers tiles and nodes from 0 in the order of the cores. Threads of one tile stand side by side; those of a node
- * need not. */
-static void renumber(graphi_machine *machine)
+enum { NODES = 1024 };
+
+/* Numbers tiles and nodes from 0 in the order of the cores; `node` gets the system's numbers. Threads of one tile stand
+ * side by side; those of a node need not. */
+static void renumber(graphi_machine *machine, int node[NODES])
 {
-    enum { NODES = 1024 };
-    int node[NODES], last_tile = 0;
+    int last_tile = 0;
     for (int i = 0; i < machine->cores; i++) {
         struct machine_core *core = &machine->core[i];
         if (i == 0 || core->tile != last_tile)
@@ -90,7 +93,8 @@ static void renumber(graphi_machine *machine)
 
 /* Cores first .. first + cores - 1, then their siblings: all second threads, then all third ones, at most `siblings`.
  */
-static graphi_status fill(graphi_machine *machine, const struct threads *found, int first, int cores, int siblings)
+static graphi_status fill(graphi_machine *machine, const struct threads *found, int first, int cores, int siblings,
+                          int node[NODES])
 {
     machine->core = mem_zalloc_array((size_t)found->count, sizeof *machine->core);
     if (!machine->core)
@@ -111,7 +115,7 @@ static graphi_status fill(graphi_machine *machine, const struct threads *found, 
     }
     machine->cores = cores;
     machine->siblings = count - cores;
-    renumber(machine);
+    renumber(machine, node);
     for (int i = cores; i < count; i++) {
         machine->core[i].tile = machine->core[machine->core[i].sibling_of].tile;
         machine->core[i].numa = machine->core[machine->core[i].sibling_of].numa;
@@ -181,7 +185,10 @@ static graphi_status build(hwloc_topology_t topology, const struct cpu_mask *mas
     } else {
         int first = mask && usable < found.cores ? quota_start(found.cores, usable) : 0;
         machine->quota = quota;
-        status = fill(machine, &found, first, cores ? cores : usable, siblings);
+        int node[NODES];
+        status = fill(machine, &found, first, cores ? cores : usable, siblings, node);
+        if (!status)
+            status = nodes_fill(topology, node, machine);
         fill_caches(topology, machine);
         machine->l3_bytes = l3_bytes(&found, first, cores ? cores : usable);
     }
@@ -206,26 +213,46 @@ static graphi_status create(hwloc_topology_t topology, const struct cpu_mask *ma
     return status;
 }
 
+/* Of what the topology has been told to load; nothing is there to be pinned. */
+static graphi_status describe_loaded(hwloc_topology_t topology, const char *name, double quota, int cores,
+                                     graphi_machine **out)
+{
+    graphi_machine *machine = NULL;
+    graphi_status status = create(topology, NULL, quota, cores, &machine);
+    if (status != GRAPHI_OK)
+        return status;
+    for (int i = 0; i < machine->cores + machine->siblings; i++)
+        machine->core[i].os_index = -1;
+    snprintf(machine->name, sizeof machine->name, "%s", name);
+    snprintf(machine->isa, sizeof machine->isa, "plain");
+    *out = machine;
+    return GRAPHI_OK;
+}
+
 graphi_status machine_from_synthetic(const char *description, double quota, int cores, graphi_machine **out)
 {
     hwloc_topology_t topology;
     if (hwloc_topology_init(&topology) != 0)
         return fail_memory("machine", 1);
-    graphi_machine *machine = NULL;
-    graphi_status status;
-    if (hwloc_topology_set_synthetic(topology, description) != 0 || hwloc_topology_load(topology) != 0)
-        status = fail(GRAPHI_INVALID, "machine", "found \"%s\", expected a synthetic hwloc description", description);
-    else
-        status = create(topology, NULL, quota, cores, &machine);
+    graphi_status status =
+        hwloc_topology_set_synthetic(topology, description) != 0 || hwloc_topology_load(topology) != 0
+            ? fail(GRAPHI_INVALID, "machine", "found \"%s\", expected a synthetic hwloc description", description)
+            : describe_loaded(topology, description, quota, cores, out);
     hwloc_topology_destroy(topology);
-    if (status != GRAPHI_OK)
-        return status;
-    for (int i = 0; i < machine->cores + machine->siblings; i++)
-        machine->core[i].os_index = -1;
-    snprintf(machine->name, sizeof machine->name, "%s", description);
-    snprintf(machine->isa, sizeof machine->isa, "plain");
-    *out = machine;
-    return GRAPHI_OK;
+    return status;
+}
+
+graphi_status machine_from_xml(const char *xml, graphi_machine **out)
+{
+    hwloc_topology_t topology;
+    if (hwloc_topology_init(&topology) != 0)
+        return fail_memory("machine", 1);
+    graphi_status status =
+        hwloc_topology_set_xmlbuffer(topology, xml, (int)strlen(xml) + 1) != 0 || hwloc_topology_load(topology) != 0
+            ? fail(GRAPHI_INVALID, "machine", "found no topology, expected one that hwloc has recorded as XML")
+            : describe_loaded(topology, "recorded", 0, 0, out);
+    hwloc_topology_destroy(topology);
+    return status;
 }
 
 bool usable_mask(struct cpu_mask *mask)

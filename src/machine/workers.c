@@ -349,8 +349,8 @@ static struct lease_state *state_create(const graphi_machine *machine, const str
         state->seat[i] = i;
     for (int i = 0; i < available; i++)
         state->os[i] = machine->core[state->seat[i]].os_index;
-    state->captured = machine->captured;
-    state->pin = options->pin && machine->captured;
+    state->captured = machine->captured && !machine->shared;
+    state->pin = options->pin && state->captured;
     state->spin_us = options->spin_us > 0 ? options->spin_us : SPIN_US;
     state->generation = registry.generation;
     state->standing = options->standing;
@@ -435,6 +435,8 @@ graphi_status lease_reserve(const graphi_machine *machine, const struct lease_op
         state->core[i] = state->seat[state->core[i]];
     if (state->standing)
         pthread_setcancelstate(state->cancel, NULL);
+    if (machine->shared)
+        snprintf(taken.note, sizeof taken.note, "parts of the machine share cores: not pinned");
     *lease = taken;
     return GRAPHI_OK;
 }

@@ -39,6 +39,7 @@ const struct experiment experiments[] = {
      BENCH_NETWORKS " --seconds --quick --machine --tune --interval", NULL, NULL},
     {"pinning", "pinned against executors that the system places (graphi.txt Figure 3)", BENCH_NETWORKS " --seconds",
      NULL, NULL},
+    {"places", "where plans, states and runs of parts of the machine lie, page by page", "--quick", NULL, NULL},
     {"policies", "strategies 1 to 4 and malleable against the better uniform setting",
      BENCH_NETWORKS " --allow-rounding --interval --seconds --quick", NULL, NULL},
     {"recurrent", "LSTM and GRU layers beside ONNX Runtime, OpenVINO and PyTorch (deepcpu.txt Table 1)",
