@@ -72,9 +72,11 @@ static graphi_status open_layer(struct layer *l)
 {
     const struct shape *s = l->shape;
     const graphi_recurrent_options options = {.units = s->units, .batch = s->batch, .steps = l->steps};
-    const graphi_plan_options plan = {.isa = l->bench->options.isa};
+    graphi_plan_options plan;
     const int64_t rows = (int64_t)s->batch * l->steps;
-    graphi_status status = graphi_graph_create(&l->graph);
+    graphi_status status = job_plan_options(&l->bench->options, &plan);
+    if (!status)
+        status = graphi_graph_create(&l->graph);
     if (status)
         return status;
     graphi_value x = graphi_input(l->graph, "x", GRAPHI_F32, 2, (int64_t[]){rows, s->features});
@@ -175,6 +177,8 @@ static graphi_status alternate(struct layer *l, struct peer *peer, json_t *row, 
             return GRAPHI_INTERRUPTED;
         if (samples + n > MOST_EACH)
             samples = own = 0;
+        peer_rest(peer);
+        turns_rest();
         graphi_status status = our_turn(l, n, ours + own);
         if (status)
             return status;
@@ -182,7 +186,6 @@ static graphi_status alternate(struct layer *l, struct peer *peer, json_t *row, 
         turns_rest();
         if ((l->theirs[rounds] = their_turn(peer, n, all + samples, &count)) < 0)
             return GRAPHI_OK;
-        turns_rest();
         own += n;
         samples += count;
     }
@@ -264,7 +267,7 @@ static graphi_status one(struct layer *l)
         graphi_plan_get_info(l->plan, &about);
         l->row = result_row(&l->bench->result, l->id, "graphi");
         result_setting(l->row, &about.setting);
-        result_string(l->row, "lowering", graphi_lowering_name(GRAPHI_LOWERING_STREAMLINED));
+        result_string(l->row, "lowering", l->bench->options.sequences ? l->bench->options.sequences : "auto");
         result_string(l->row, "weights", "float32");
         status = our_turn(l, 20, ms);
         result_times(l->row, ms, 20);

@@ -516,6 +516,20 @@ static void exchange(void *job, struct team *team, int member, int width)
     }
 }
 
+/* The same by the barriers of a loop over steps. */
+static void exchange_steps(void *job, struct team *team, int member, int width)
+{
+    struct crew *crew = job;
+    team_loop(team, member);
+    for (int step = 0; step < PHASES; step++) {
+        crew->cell[step & 1][member] = step * 100 + member;
+        team_step(team, member, (uint32_t)step + 1);
+        for (int i = 0; i < width; i++)
+            if (crew->cell[step & 1][i] != step * 100 + i)
+                atomic_fetch_add(&crew->wrong, 1);
+    }
+}
+
 static void empty(void *job, struct team *team, int member, int width) {}
 
 static void serve(void *context, int index)
@@ -555,6 +569,8 @@ static void teams_of_every_width_agree(void **state)
     for (int run = 0; run < 20; run++)
         for (int width = 1; width <= 4; width++) {
             team_run(&crew->team, crew->boxes, crew->members, width, exchange, crew);
+            assert_int_equal(crew->wrong, 0);
+            team_run(&crew->team, crew->boxes, crew->members, width, exchange_steps, crew);
             assert_int_equal(crew->wrong, 0);
         }
     crew_end(&lease, crew);

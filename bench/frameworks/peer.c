@@ -157,9 +157,17 @@ static bool read_line(struct peer *peer, double seconds)
     return true;
 }
 
+void peer_rest(struct peer *peer)
+{
+    peer->resting = peer->pid > 0 && kill(-peer->pid, SIGSTOP) == 0;
+}
+
 json_t *peer_ask(struct peer *peer, json_t *request, double seconds)
 {
     peer->late = false;
+    if (peer->resting)
+        kill(-peer->pid, SIGCONT);
+    peer->resting = false;
     int bad = json_dumpf(request, peer->to, JSON_COMPACT);
     json_decref(request);
     if (bad || fputc('\n', peer->to) == EOF || fflush(peer->to) != 0) {

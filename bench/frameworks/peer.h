@@ -18,6 +18,7 @@ struct peer {
     char *line;       /* answer being read */
     size_t used, size;
     char reason[300]; /* why the last call failed */
+    bool resting;
     bool late;        /* it failed by taking too long */
 };
 
@@ -32,6 +33,9 @@ bool peer_is_eager(const char *setting);
 /* Sends the request (stolen) and waits at most `seconds` for the answer, which is the caller's. NULL: the reason is
  * in peer->reason, the child may have ended. Ctrl-C ends the waiting. */
 json_t *peer_ask(struct peer *peer, json_t *request, double seconds);
+
+/* Until it is asked again none of its threads runs: those of some frameworks spin on for longer than a turn. */
+void peer_rest(struct peer *peer);
 
 /* Ends the child and whatever it started. Harmless on a zeroed struct. */
 void peer_stop(struct peer *peer);

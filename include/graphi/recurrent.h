@@ -33,14 +33,18 @@ typedef enum graphi_activation {
     GRAPHI_ACTIVATIONS
 } graphi_activation;
 
-/* How the recurrence runs. The same bits, but for the order in which gradients of weights are summed. */
+/* How the recurrence runs. The same bits, but for the order in which gradients of weights are summed. Unrolled ones are
+ * built so; the others are one operation, of which a plan decides (graphi_plan_options.sequences). */
 typedef enum graphi_lowering {
-    GRAPHI_LOWERING_AUTO,        /* streamlined */
+    GRAPHI_LOWERING_AUTO,        /* one operation */
     GRAPHI_LOWERING_STREAMLINED, /* one loop operation, each member of its team with its own part of the weights
                                   * (deepcpu.txt 5.2.4) */
     GRAPHI_LOWERING_ACROSS,      /* unrolled; the input's products of all steps are one (5.2.1) */
     GRAPHI_LOWERING_FUSED,       /* unrolled; the gates of a step are one product */
     GRAPHI_LOWERING_EIGHT,       /* unrolled; a product for each gate of input and of state */
+    GRAPHI_LOWERING_UNROLLED,    /* unrolled; a product of the input and one of the state in each step */
+    GRAPHI_LOWERING_PARTITIONED, /* one loop operation, rows and units of a step cut into given parts (5.2.3) */
+    GRAPHI_LOWERING_CHUNKED,     /* loop operations over some steps each, so that layers overlap */
     GRAPHI_LOWERINGS
 } graphi_lowering;
 

@@ -62,7 +62,8 @@ struct kernel {
     /* Of a loop kernel: at least 1, the same for all who ask in a call. NULL: there is one step. */
     int64_t (*steps)(const struct kernel_call *call);
     int32_t most_steps; /* of a loop kernel: at the bound */
-    int16_t phases;
+    int8_t phases;
+    bool apart; /* of a loop kernel: no share reads what another writes, so that no barrier is needed */
     int16_t pieces; /* runs of neighbours (kernel_call.width) that they may be cut into though one thread has all of
                      * them: more would cost too much of what doing neighbours together saves; 0: any number */
     const char *name;              /* static: "gemm", as the trace shows it */
@@ -70,7 +71,10 @@ struct kernel {
     size_t workspace;              /* bytes */
     double flops;                  /* of the algorithm chosen */
     double bytes;                  /* compulsory traffic: arguments read plus results written */
-    double known_ns; /* duration where it is known beforehand (delay); 0: estimated from flops and bytes */
+    union {
+        double known_ns; /* duration where it is known beforehand (delay); 0: estimated from flops and bytes */
+        double work;     /* of a loop kernel: all that takes time on one core, in flops of a product */
+    };
     /* Writes in[] back from out[], bit for bit, by the same phases and shares; data NULL: leaves that one out. NULL:
      * the results do not hold all of the arguments. */
     kernel_function undo;

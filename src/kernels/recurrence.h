@@ -40,6 +40,7 @@ struct recurrence_options {
     struct recurrence_activation activation[3]; /* of gates, candidate (LSTM: cell input), LSTM's result */
     float clip;                                 /* of pre-activations, to +-clip; 0: none */
     bool input_forget;                          /* LSTM: f = 1 - i */
+    bool usual; /* none of that, and the functions of the papers: what is compiled without choices; set by binding */
 };
 
 /* Gates in their order: LSTM i, f, g, o; GRU r, z, n; RNN one. */
@@ -59,6 +60,9 @@ struct recurrence_spec {
     bool gates, kept;           /* outputs for the backward pass are wanted */
     int64_t ld_x, ld_y;         /* backward: of the gradients of both */
     bool dy, dh, dc;            /* backward: which gradients there are */
+    struct recurrence_cut {
+        int rows, units, k; /* parts of a step's work (deepcpu.txt 5.2.3); 0: chosen. k above 1 rounds otherwise */
+    } cut;
     struct recurrence_options options;
 };
 

@@ -59,12 +59,13 @@ static void load_sums(const struct backward *b, const struct recurrence_part *pa
 {
     int64_t begin, end;
     panel_units(part, panel, b->spec.units, &begin, &end);
-    for (int64_t r = 0; r < rows; r++, sums += part->columns)
-        for (int64_t i = 0; i < part->columns; i++) {
-            const bool inside = begin + i < end;
-            float sum = inside && given.data ? given.data[r * given.ld + begin + i] : 0;
-            sums[i] = inside && more.data ? sum + more.data[r * more.ld + begin + i] : sum;
-        }
+    const struct gradient_sums s = {.rows = rows,
+                                    .lanes = (int)(end - begin),
+                                    .columns = (int)part->columns,
+                                    .given = rows_at(given.data, given.ld, 0, begin),
+                                    .more = rows_at(more.data, more.ld, 0, begin),
+                                    .sums = {sums, part->columns}};
+    b->loops->load_gradient(&s);
 }
 
 static void run_cells(const struct backward *b, const struct kernel_call *call, const struct recurrence_part *part,
@@ -74,28 +75,24 @@ static void run_cells(const struct backward *b, const struct kernel_call *call, 
     const struct recurrence_spec *s = &b->spec;
     const int64_t row = step->offset + first, all = recurrence_gates(s->cell) * s->units;
     const bool rnn = s->cell == RECURRENCE_RNN;
-    for (int block = 0; block < part->blocks; block++) {
-        int lanes;
-        const int64_t unit = block_units(part, panel, block, s->units, &lanes);
-        const float *peep = input(call, b->peephole);
-        struct cell_gradient_rows c = {
-            .rows = rows,
-            .units = s->units,
-            .lanes = lanes,
-            .options = &s->options,
-            .dh = {sums + block * RECURRENCE_LANES, part->columns},
-            .gates =
-                rnn ? rows_at(call->in[Y].data, s->ld_y, row, unit) : rows_at(call->in[GATES].data, all, row, unit),
-            .kept = rows_at(input(call, b->kept), s->units, row, unit),
-            .before = {before.data ? before.data + unit : NULL, before.ld},
-            .peephole = peep ? peep + unit : NULL,
-            .carry = rows_at(b->dc0 >= 0 ? output(call, b->dc0) : call->out[DH0].data, s->units, first, unit),
-            .dx = rows_at(call->out[DX].data, all, row, unit),
-            .inner = rows_at(output(call, b->inner), all, row, unit),
-        };
-        if (lanes)
-            cell(&c);
-    }
+    const float *peep = input(call, b->peephole);
+    int64_t unit, end;
+    panel_units(part, panel, s->units, &unit, &end);
+    const struct cell_gradient_rows c = {
+        .rows = rows,
+        .units = s->units,
+        .lanes = (int)(end - unit),
+        .options = &s->options,
+        .dh = {sums, part->columns},
+        .gates = rnn ? rows_at(call->in[Y].data, s->ld_y, row, unit) : rows_at(call->in[GATES].data, all, row, unit),
+        .kept = rows_at(input(call, b->kept), s->units, row, unit),
+        .before = {before.data ? before.data + unit : NULL, before.ld},
+        .peephole = peep ? peep + unit : NULL,
+        .carry = rows_at(b->dc0 >= 0 ? output(call, b->dc0) : call->out[DH0].data, s->units, first, unit),
+        .dx = rows_at(call->out[DX].data, all, row, unit),
+        .inner = rows_at(output(call, b->inner), all, row, unit),
+    };
+    cell(&c);
 }
 
 /* c of the step before, of an LSTM; h of others. */
@@ -231,6 +228,7 @@ static int64_t backward_steps(const struct kernel_call *call)
 graphi_status recurrence_gradient_bind(const struct recurrence_spec *spec, enum isa isa, struct kernel *kernel)
 {
     struct backward b = {.spec = *spec, .loops = recurrence_loops_of(isa)};
+    b.spec.options.usual = recurrence_usual(spec->cell, &spec->options);
     const bool lstm = spec->cell == RECURRENCE_LSTM, inner = spec->cell == RECURRENCE_GRU && spec->reset_after;
     int next = Y + 1, out = DH0 + 1;
     b.c0 = lstm ? next++ : -1;
@@ -253,6 +251,7 @@ graphi_status recurrence_gradient_bind(const struct recurrence_spec *spec, enum 
                           .phases = phases,
                           .shares = {(int)b.part[0].panels, (int)b.part[1].panels},
                           .flops = rows * all * (2 * (double)spec->units + 10),
+                          .work = recurrence_work(spec),
                           .bytes = 4 * (rows * (2 * all + 2 * (double)spec->units) + all * (double)spec->units)};
     return kernel_make(like, &b, sizeof b, kernel);
 }

@@ -15,8 +15,20 @@ static inline void *output(const struct kernel_call *call, int i)
     return i < 0 ? NULL : call->out[i].data;
 }
 
-/* Rows whose sums a share has at a time: 16 or 24 KB of them, beside a panel in L2. */
-enum { RECURRENCE_ROWS = 64, RECURRENCE_COLUMNS = 96 };
+/* Rows whose sums a share has at a time: 16 to 32 KB of them, beside a panel in L2. */
+enum { RECURRENCE_ROWS = 64, RECURRENCE_COLUMNS = 128 };
+
+/* An activation of a unit takes as long as so many flops of a product (bench recurrent, 64 units). */
+enum { RECURRENCE_CELL_FLOPS = 80 };
+
+/* kernel.work: a weight that is read again in every step takes, from level 2, a flop's time a byte, since two vectors a
+ * cycle are multiplied and added while one is loaded. */
+static inline double recurrence_work(const struct recurrence_spec *s)
+{
+    const double all = recurrence_gates(s->cell) * (double)s->units, rows = (double)s->rows;
+    const double product = 2 * rows * all * (double)s->units, weights = 4 * (double)s->steps * all * (double)s->units;
+    return (product > weights ? product : weights) + rows * all * RECURRENCE_CELL_FLOPS;
+}
 
 /* INVALID unless these are offsets of whole steps of rows: none more than the batch, or than the step before, all of
  * them as many as there are. NULL: every step has the batch. */
@@ -56,6 +68,9 @@ static inline void panel_units(const struct recurrence_part *part, int64_t panel
     *begin = least(panel * wide, units);
     *end = least(*begin + wide, units);
 }
+
+/* Whether the cell is that of the papers, which has code of its own. */
+bool recurrence_usual(enum recurrence_cell cell, const struct recurrence_options *options);
 
 static inline struct float_rows rows_at(const void *data, int64_t ld, int64_t row, int64_t column)
 {

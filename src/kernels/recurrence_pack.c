@@ -6,13 +6,13 @@
 
 #include "base/status.h"
 
-/* Blocks of a panel: four vectors of AVX-512 where there are units enough for eight shares; a GRU's three gates, too
- * few to hide the latency of one row's sums, are six vectors then. */
+/* Blocks of a panel: four vectors of AVX-512 or more, eight of an LSTM, six of a GRU, since each sum of one row waits
+ * for itself; but at least two panels, for two members. */
 static int panel_blocks(int gates, int64_t units)
 {
     const int64_t all = divide_up(units, RECURRENCE_LANES);
-    int blocks = gates == 1 ? 4 : gates == 4 ? 1 : 2;
-    while (blocks > 1 && all / blocks < 8)
+    int blocks = gates == 1 ? 4 : 2;
+    while (blocks > 1 && divide_up(all, blocks) < 2)
         blocks /= 2;
     return blocks;
 }

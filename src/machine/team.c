@@ -38,6 +38,8 @@ void team_run(struct team *team, struct mailbox *boxes, const uint16_t *members,
     team->function = function;
     team->job = job;
     team->width = width;
+    team->boxes = boxes;
+    team->members = members;
     atomic_store_explicit(&team->finished, 0, memory_order_relaxed);
     for (int i = 1; i < width; i++) {
         struct mailbox *box = &boxes[members[i]];
@@ -90,6 +92,45 @@ void team_barrier(struct team *team, int member)
         return;
     stop_watch(team, member);
     meet(team);
+    start_watch(team, member);
+}
+
+/* --- loops over steps --- */
+
+/* Numbers of all loops of these mailboxes rise: a worker's line never holds one that a later loop waits for, though it
+ * was in other teams meanwhile, and what it writes in later teams lets go whoever still waits here. */
+void team_loop(struct team *team, int member)
+{
+    if (team->width == 1)
+        return;
+    if (member == 0) /* relaxed: only that numbers differ matters; the barrier publishes this one */
+        team->loop = (atomic_fetch_add_explicit(&team->boxes[0].loops, 1, memory_order_relaxed) + 1) << 32;
+    team_barrier(team, member);
+}
+
+/* Polls before the first pause, which takes longer than a line between two cores. */
+enum { STEP_POLLS = 200 };
+
+static void await_step(const atomic_uint_least64_t *line, uint64_t number)
+{
+    unsigned turns = 0;
+    /* acquire: pairs with the release in team_step(): what the other wrote in its step is visible */
+    for (int i = 0; atomic_load_explicit(line, memory_order_acquire) < number; i++)
+        if (i >= STEP_POLLS)
+            spin_turn(&turns);
+}
+
+void team_step(struct team *team, int member, uint32_t step)
+{
+    const uint64_t number = team->loop + step;
+    if (team->width == 1)
+        return;
+    stop_watch(team, member);
+    /* release: pairs with the acquire in await_step() */
+    atomic_store_explicit(&team->boxes[team->members[member]].step, number, memory_order_release);
+    for (int i = 0; i < team->width; i++)
+        if (i != member)
+            await_step(&team->boxes[team->members[i]].step, number);
     start_watch(team, member);
 }
 

@@ -29,7 +29,9 @@ enum { TEAM_MOST_PIECES = 255 };
 struct mailbox {
     _Alignas(64) _Atomic(struct team *) job; /* stored by the leader (release), taken by the member (acquire) */
     int member;                              /* written before job */
-    char line[128 - sizeof(void *) - sizeof(int)]; /* prefetchers fetch lines in pairs: one box a pair */
+    _Alignas(64) atomic_uint_least64_t step; /* how far this worker is in a loop over steps (team_step) */
+    atomic_uint_least64_t loops;             /* of box 0: those begun by all teams */
+    /* prefetchers fetch lines in pairs: one box a pair */
 };
 _Static_assert(sizeof(struct mailbox) == 128, "one mailbox a pair of cache lines");
 
@@ -38,6 +40,9 @@ struct team {
     team_function function;
     void *job;
     int width;
+    struct mailbox *boxes;   /* of team_run, for the steps of a loop */
+    const uint16_t *members;
+    uint64_t loop;           /* what the steps of the loop under way count from; written by member 0 */
     int64_t *worked_ns; /* by member: added to, the time from its begin to its end less that in barriers; NULL: nobody
                            asks. Set by the leader before team_run, read after it. */
     /* Prefetchers fetch lines in pairs: what different members write stands two lines apart. */
@@ -73,6 +78,12 @@ bool team_poll(struct mailbox *box);
 /* Barrier among the members of a running team, called by each; a width of 1 costs nothing. Spins; yields after a
  * bounded time so that an oversubscribed machine makes progress. */
 void team_barrier(struct team *team, int member);
+
+/* A loop over steps, between which all members wait for each other. Each calls team_loop once, then team_step with 1, 2,
+ * ... between one step and the next. A member publishes its number on a line of its own and reads the others', so that
+ * two meet in the time that a line takes between their cores: half of a general barrier. At most 2^32 - 1 steps. */
+void team_loop(struct team *team, int member);
+void team_step(struct team *team, int member, uint32_t step);
 
 /* By the leader of a team of width 1: as
  *     for (int i = 0; i < pieces; i++) function(job, i, pieces, team->worker);

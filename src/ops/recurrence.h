@@ -27,7 +27,7 @@ graphi_status recurrence_check_units(const struct shape_call *call);
 struct recurrence_spec recurrence_spec_of(const struct node *node);
 
 /* The attributes that a gradient has of its forward node. */
-enum { RECURRENCE_SHARED = 14 };
+enum { RECURRENCE_SHARED = 15 };
 void recurrence_copy_attributes(const struct node *node, graphi_attribute *attributes);
 
 /* Of all recurrent operations, RECURRENCE_SHARED of them; what only some have comes after. */
@@ -41,11 +41,15 @@ void recurrence_copy_attributes(const struct node *node, graphi_attribute *attri
         {.name = "input_forget", .meaning = "lstm: the forget gate is 1 - the input gate", .type = GRAPHI_INT},        \
         {.name = "clip", .meaning = "limit of pre-activations; 0: none", .type = GRAPHI_FLOAT},                        \
         {.name = "functions",                                                                                          \
-         .meaning = "of gates, candidate, lstm's result, enum graphi_activation; empty: its own",                   \
+         .meaning = "of gates, candidate, lstm's result, enum graphi_activation; empty: its own",                      \
          .type = GRAPHI_INTS},                                                                                         \
-        {.name = "alphas", .meaning = "in millionths; empty: ONNX's", .type = GRAPHI_INTS},                     \
-        {.name = "betas", .meaning = "in millionths; empty: ONNX's", .type = GRAPHI_INTS},                      \
+        {.name = "alphas", .meaning = "in millionths; empty: ONNX's", .type = GRAPHI_INTS},                            \
+        {.name = "betas", .meaning = "in millionths; empty: ONNX's", .type = GRAPHI_INTS},                             \
         {.name = "trans", .meaning = "u is [gates units, units]", .type = GRAPHI_INT},                                 \
+        {.name = "cut",                                                                                                \
+         .meaning = "parts of rows, units, k of a step; 0: chosen",                                                    \
+         .type = GRAPHI_INTS,                                                                                          \
+         .internal = true},                                                                                            \
         {.name = "packed", .meaning = "u is of recurrence_pack", .type = GRAPHI_INT, .internal = true},                \
     {                                                                                                                  \
         .name = "cell", .meaning = "0 lstm, 1 gru, 2 rnn", .type = GRAPHI_INT, .internal = true                        \

@@ -75,6 +75,9 @@ struct recurrence_spec recurrence_spec_of(const struct node *node)
         .peepholes = attr_int(node, "peepholes") != 0,
         .offsets = attr_int(node, "lengths") != 0,
         .options = {.clip = (float)attr_float(node, "clip"), .input_forget = attr_int(node, "input_forget") != 0}};
+    const int64_t *cut;
+    if (attr_ints(node, "cut", &cut) == 3)
+        spec.cut = (struct recurrence_cut){(int)cut[0], (int)cut[1], (int)cut[2]};
     for (int i = 0; i < 3; i++)
         spec.options.activation[i] = activation_of(node, cell, i);
     return spec;

@@ -6,12 +6,13 @@
 #include "base/status.h"
 #include "graph/graph.h"
 #include "graphi/ops.h"
-#include "ops/matmul.h"
+#include "ops/recurrence_unroll.h"
 
 #include <math.h>
 #include <stdio.h>
 
-static const char *const lowering_names[GRAPHI_LOWERINGS] = {"auto", "streamlined", "across", "fused", "eight"};
+static const char *const lowering_names[GRAPHI_LOWERINGS] = {"auto",  "streamlined", "across",      "fused",
+                                                             "eight", "unrolled",    "partitioned", "chunked"};
 
 const char *graphi_lowering_name(graphi_lowering lowering)
 {
@@ -21,6 +22,12 @@ const char *graphi_lowering_name(graphi_lowering lowering)
 static int gates_of(graphi_cell cell)
 {
     return cell == GRAPHI_LSTM ? 4 : cell == GRAPHI_GRU ? 3 : 1;
+}
+
+/* What one operation stands for, which a plan may partition or cut. */
+static bool is_loop(graphi_lowering lowering)
+{
+    return lowering <= GRAPHI_LOWERING_STREAMLINED || lowering >= GRAPHI_LOWERING_PARTITIONED;
 }
 
 /* One layer and direction while it is built. */
@@ -97,136 +104,25 @@ static graphi_value streamlined(const struct layer *l, graphi_value x, graphi_va
     return y;
 }
 
-/* --- unrolled --- */
-
-static graphi_value rows_of(graphi_graph *graph, graphi_value x, int64_t at, int64_t count)
-{
-    return graphi_slice(graph, x, 0, at * count, (at + 1) * count);
-}
-
-/* Of all gates side by side, or of the gate alone. */
-static graphi_value gate_of(const struct layer *l, graphi_value all, int gate)
-{
-    const int64_t units = l->options->units;
-    return graphi_slice(l->graph, all, 1, gate * units, (gate + 1) * units);
-}
-
-static graphi_value weights_of(const struct layer *l, graphi_value w, int gate)
-{
-    return rows_of(l->graph, w, gate, l->options->units);
-}
-
-/* x W continued by h U: of x and w, or of their product that is there already. */
-static graphi_value continued(graphi_graph *g, graphi_value x, graphi_value w, graphi_value xw, graphi_value h,
-                              graphi_value u)
-{
-    if (xw == GRAPHI_NONE)
-        return graphi_add(g, graphi_matmul(g, x, w, 0, 1), graphi_matmul(g, h, u, 0, 1));
-    graphi_value in[3] = {h, u};
-    return product_append(g, &(struct product_operands){in, 1, xw}, false, true);
-}
-
-/* The first gates of a step before their biases: one product, or one for each. */
-struct sums {
-    graphi_value gate[4];
-};
-static struct sums step_sums(const struct layer *l, graphi_value x, graphi_value xw, graphi_value h, int gates)
-{
-    graphi_graph *g = l->graph;
-    const int64_t units = l->options->units;
-    struct sums s;
-    if (l->options->lowering == GRAPHI_LOWERING_EIGHT) {
-        for (int i = 0; i < gates; i++)
-            s.gate[i] = continued(g, x, weights_of(l, l->w, i), GRAPHI_NONE, h, weights_of(l, l->u, i));
-        return s;
-    }
-    const bool some = gates < gates_of(l->cell);
-    graphi_value w = some ? graphi_slice(g, l->w, 0, 0, gates * units) : l->w;
-    graphi_value u = some ? graphi_slice(g, l->u, 0, 0, gates * units) : l->u;
-    if (xw != GRAPHI_NONE && some)
-        xw = graphi_slice(g, xw, 1, 0, gates * units);
-    graphi_value all = continued(g, x, w, xw, h, u);
-    for (int i = 0; i < gates; i++)
-        s.gate[i] = gates == 1 ? all : gate_of(l, all, i);
-    return s;
-}
-
-/* x W of a GRU's candidate. */
-static graphi_value candidate_of(const struct layer *l, graphi_value x, graphi_value xw)
-{
-    return xw != GRAPHI_NONE ? gate_of(l, xw, 2) : graphi_matmul(l->graph, x, weights_of(l, l->w, 2), 0, 1);
-}
-
-static graphi_value bias_of(const struct layer *l, int gate)
-{
-    const int64_t units = l->options->units;
-    return graphi_slice(l->graph, l->b, 0, gate * units, (gate + 1) * units);
-}
-
-static graphi_value blend(graphi_graph *g, graphi_value z, graphi_value n, graphi_value h)
-{
-    const float one = 1;
-    graphi_value rest = graphi_sub(g, graphi_constant(g, GRAPHI_F32, 0, NULL, &one), z);
-    return graphi_add(g, graphi_mul(g, rest, n), graphi_mul(g, z, h));
-}
-
-static graphi_value gru_step(const struct layer *l, graphi_value x, graphi_value xw, graphi_value h)
-{
-    graphi_graph *g = l->graph;
-    const struct sums s = step_sums(l, x, xw, h, 2);
-    graphi_value r = graphi_sigmoid(g, graphi_add(g, s.gate[0], bias_of(l, 0))), n;
-    graphi_value z = graphi_sigmoid(g, graphi_add(g, s.gate[1], bias_of(l, 1)));
-    graphi_value u = weights_of(l, l->u, 2);
-    if (l->inner == GRAPHI_NONE) {
-        graphi_value rh = graphi_mul(g, r, h), w = weights_of(l, l->w, 2);
-        graphi_value part = xw == GRAPHI_NONE ? GRAPHI_NONE : gate_of(l, xw, 2);
-        n = graphi_add(g, continued(g, x, w, part, rh, u), bias_of(l, 2));
-    } else {
-        graphi_value inside = graphi_add(g, graphi_matmul(g, h, u, 0, 1), l->inner);
-        n = graphi_add(g, graphi_add(g, candidate_of(l, x, xw), bias_of(l, 2)), graphi_mul(g, r, inside));
-    }
-    return blend(g, z, graphi_tanh(g, n), h);
-}
-
-static graphi_value lstm_step(const struct layer *l, graphi_value x, graphi_value xw, graphi_value h, graphi_value *c)
-{
-    graphi_graph *g = l->graph;
-    const struct sums s = step_sums(l, x, xw, h, 4);
-    graphi_value i = graphi_sigmoid(g, graphi_add(g, s.gate[0], bias_of(l, 0)));
-    graphi_value f = graphi_sigmoid(g, graphi_add(g, s.gate[1], bias_of(l, 1)));
-    graphi_value n = graphi_tanh(g, graphi_add(g, s.gate[2], bias_of(l, 2)));
-    graphi_value o = graphi_sigmoid(g, graphi_add(g, s.gate[3], bias_of(l, 3)));
-    *c = graphi_add(g, graphi_mul(g, f, *c), graphi_mul(g, i, n));
-    return graphi_mul(g, o, graphi_tanh(g, *c));
-}
-
-static graphi_value step(const struct layer *l, graphi_value x, graphi_value xw, graphi_value h, graphi_value *c)
-{
-    if (l->cell == GRAPHI_LSTM)
-        return lstm_step(l, x, xw, h, c);
-    if (l->cell == GRAPHI_GRU)
-        return gru_step(l, x, xw, h);
-    graphi_value sum = graphi_add(l->graph, step_sums(l, x, xw, h, 1).gate[0], bias_of(l, 0));
-    return l->options->relu ? graphi_relu(l->graph, sum) : graphi_tanh(l->graph, sum);
-}
-
-enum { MOST_UNROLLED = 1024 };
-
 static graphi_value unrolled(const struct layer *l, graphi_value x, graphi_value *h, graphi_value *c)
 {
-    graphi_graph *g = l->graph;
-    const int64_t steps = l->options->steps, batch = l->options->batch;
-    graphi_value tops[MOST_UNROLLED], all = GRAPHI_NONE;
-    if (l->options->lowering == GRAPHI_LOWERING_ACROSS)
-        all = graphi_matmul(g, x, l->w, 0, 1);
-    for (int64_t i = 0; i < steps; i++) {
-        const int64_t t = l->reverse ? steps - 1 - i : i;
-        graphi_value xt = rows_of(g, x, t, batch), xw = GRAPHI_NONE;
-        if (l->options->lowering == GRAPHI_LOWERING_ACROSS)
-            xw = rows_of(g, all, t, batch);
-        tops[t] = *h = step(l, xt, xw, *h, c);
-    }
-    return graphi_concat(g, (int)steps, tops, 0);
+    const struct unrolled of = {.graph = l->graph,
+                                .cell = l->cell,
+                                .lowering = l->options->lowering,
+                                .units = l->options->units,
+                                .steps = l->options->steps,
+                                .batch = l->options->batch,
+                                .reverse = l->reverse,
+                                .relu = l->options->relu,
+                                .w_rows = true,
+                                .u_rows = true,
+                                .x = x,
+                                .w = l->w,
+                                .xw = GRAPHI_NONE,
+                                .u = l->u,
+                                .b = l->b,
+                                .inner = l->inner};
+    return recurrence_unroll(&of, h, c).y;
 }
 
 /* --- stacks --- */
@@ -235,7 +131,7 @@ static graphi_status check(graphi_graph *graph, graphi_cell cell, graphi_value x
                            graphi_value offsets, const graphi_recurrent_options *o, int64_t *features)
 {
     const int states = (o->layers ? o->layers : 1) * (o->bidirectional ? 2 : 1);
-    const bool loop = o->lowering <= GRAPHI_LOWERING_STREAMLINED;
+    const bool loop = is_loop(o->lowering);
     graphi_dtype dtype;
     int rank;
     int64_t dims[GRAPHI_MAX_RANK];
@@ -254,12 +150,12 @@ static graphi_status check(graphi_graph *graph, graphi_cell cell, graphi_value x
     if (!h0 && o->batch < 1)
         return fail(GRAPHI_INVALID, "recurrent", "found batch %lld, expected it where there are no initial states",
                     (long long)o->batch);
-    if (!loop && (offsets != GRAPHI_NONE || o->steps < 1 || o->steps > MOST_UNROLLED || o->batch < 1))
+    if (!loop && (offsets != GRAPHI_NONE || o->steps < 1 || o->steps > UNROLLED_MOST || o->batch < 1))
         return fail(GRAPHI_INVALID, "recurrent",
                     "found %lld steps of batch %lld%s, expected 1 to %d steps of one length "
                     "to unroll",
                     (long long)o->steps, (long long)o->batch, offsets != GRAPHI_NONE ? " with lengths" : "",
-                    MOST_UNROLLED);
+                    UNROLLED_MOST);
     *features = dims[1];
     return GRAPHI_OK;
 }
@@ -281,7 +177,7 @@ static graphi_value add_layer(struct layer *l, int index, graphi_value x, graphi
         graphi_value *h = &r->h[index * directions + d], *c = &r->c[index * directions + d];
         l->reverse = d == 1;
         make_parameters(l, index);
-        y[d] = o->lowering <= GRAPHI_LOWERING_STREAMLINED ? streamlined(l, x, h, c) : unrolled(l, x, h, c);
+        y[d] = is_loop(o->lowering) ? streamlined(l, x, h, c) : unrolled(l, x, h, c);
     }
     return directions == 1 ? y[0] : graphi_concat(l->graph, 2, y, 1);
 }

@@ -16,6 +16,9 @@ struct pass_options {
     double conv_error;          /* error budget of convolutions; 0: the default */
     int cores;                  /* that the plan is for; 0: not known */
     graphi_status (*all)(graphi_graph *graph, const struct pass_options *options); /* of passes_run: itself */
+    const char *sequences;      /* how recurrences run (sequences.h); NULL: chosen */
+    bool rounding;              /* forms that round otherwise may be chosen */
+    int64_t level_2;            /* bytes of a core's level 2; 0: not known */
     int64_t cache; /* bytes of weights that the caches hold from one reading to the next; 0: not known */
 };
 
@@ -48,6 +51,7 @@ graphi_status passes_select(graphi_graph *graph, const char *outputs, bool updat
 graphi_status pass_inline(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_order(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_images(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_sequences(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_recurrences(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_norm(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_fold(graphi_graph *graph, const struct pass_options *options);

@@ -43,7 +43,7 @@ const struct experiment experiments[] = {
     {"policies", "strategies 1 to 4 and malleable against the better uniform setting",
      BENCH_NETWORKS " --allow-rounding --interval --seconds --quick", NULL, NULL},
     {"recurrent", "LSTM and GRU layers beside ONNX Runtime, OpenVINO and PyTorch (deepcpu.txt Table 1)",
-     "M... --cores --isa --seconds --quick", NULL, NULL},
+     "M... --cores --isa --sequences --executors --width --seconds --quick", NULL, NULL},
     {"regression", "models of operation times from counters (concurrency-control.txt III-B), measured from 8 cores on",
      REGRESSION, NULL, NULL},
     {"run-cost", "what a call costs: five small nodes, beside ONNX Runtime", "--quick", NULL, NULL},

@@ -63,6 +63,10 @@ static const struct option rows[] = {
     {"--allow-rounding", NULL,
      "tuning also tries forms that round otherwise: merged products, other convolutions, sums apart", OF_PLAN, FLAG,
      AT(allow_rounding), 0, 0, 0},
+    {"--sequences", "LOWERING",
+     "how recurrences run: auto, streamlined, partitioned, partitioned:IxJxK (rows, units, and under --allow-rounding "
+     "k), chunked:STEPS, unrolled, eight, fused, across; +:WIDTH behind a loop: its shares",
+     OF_PLAN, TEXT, AT(sequences), 0, 0, 0},
     {"--conv-error", "X",
      "error budget of fast convolutions, times the direct algorithm's; 1: that one alone; default 4, bfloat16 8",
      OF_PLAN, REAL, AT(conv_error), 0, 1, 1e6},

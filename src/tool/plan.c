@@ -79,6 +79,7 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
         .streaming = asked_streaming(options),
         .check_numerics = options->check_numerics,
         .disable = options->disable,
+        .sequences = options->sequences,
     };
     memcpy(out->setting.parameters, options->parameters, sizeof options->parameters);
     set_parameter(&out->setting, "seed", (int64_t)options->seed);
@@ -91,7 +92,8 @@ static graphi_status try_options(const struct options *o, const graphi_plan_opti
 {
     const graphi_plan_options options = {
         .setting = {.policy = asked->setting.policy, .executors = o->executors, .width = o->width},
-        .isa = asked->isa, .disable = asked->disable};
+        .isa = asked->isa, .disable = asked->disable,
+        .sequences = asked->sequences, .allow_rounding = asked->allow_rounding};
     graphi_machine *machine = NULL;
     graphi_graph *graph = NULL;
     graphi_plan *plan = NULL;
@@ -401,10 +403,11 @@ static const char *special_options(const struct options *o, char text[18])
     const double usual = o->precision && strcmp(o->precision, "bfloat16") == 0 ? 8 : 4;
     const double conv_error = o->conv_error == usual ? 0 : o->conv_error;
     const int streaming = asked_streaming(o);
-    if (!o->isa && !o->disable && !(conv_error > 0) && !streaming && !o->check_numerics)
+    if (!o->isa && !o->disable && !o->sequences && !(conv_error > 0) && !streaming && !o->check_numerics)
         return "";
-    snprintf(words, sizeof words, "%s %a %d %d %s", o->isa ? o->isa : "", conv_error, streaming,
-             o->check_numerics, o->disable ? o->disable : "");
+    snprintf(words, sizeof words, "%s %a %d %d %s%s%s", o->isa ? o->isa : "", conv_error, streaming,
+             o->check_numerics, o->disable ? o->disable : "", o->sequences ? " " : "",
+             o->sequences ? o->sequences : "");
     for (const char *c = words; *c; c++)
         hash = (hash ^ (unsigned char)*c) * 0x100000001b3ull;
     snprintf(text, 18, "-%016llx", (unsigned long long)hash);

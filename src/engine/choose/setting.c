@@ -128,7 +128,7 @@ static void weigh_split(struct draft *draft, int executors, int width, struct pr
 }
 
 /* All cores, shared by the executors; or some of them for one team, since small operations gain nothing by more. */
-static void split_cores(struct draft *draft, struct predictor *p)
+static double split_cores(struct draft *draft, struct predictor *p)
 {
     const int cores = draft->machine->cores, limit = cores < draft->graph_width ? cores : draft->graph_width;
     struct best_split best = {draft->setting, INFINITY};
@@ -140,6 +140,7 @@ static void split_cores(struct draft *draft, struct predictor *p)
     for (int width = cores / 2; width >= 1; width /= 2)
         weigh_split(draft, 1, width, p, &best);
     draft->setting = best.setting;
+    return best.ns;
 }
 
 /* The paper's depth of 1 keeps the choice open until an executor is free. Where operations are short, executors would
@@ -289,25 +290,40 @@ static bool has_backward_pass(const struct compiled *c)
 /* What waking a parked worker takes where nothing was measured, ns: a futex and a turn of the system's scheduler. */
 static const double UNMEASURED_WAKE_NS = 20000;
 
-/* Where all of the work takes less than waking a worker, the caller's thread does it in array order, without lease,
- * affinity and lock file (run_is_serial). Only where nothing of a setting was asked for (all
- * is zero), and on the machine at hand: what is simulated shows policies. */
-static void stay_with_caller(struct draft *draft)
+/* Whether the caller's thread may do the work in array order, without lease, affinity and lock file (run_is_serial).
+ * Only where nothing of a setting was asked for (all is zero), and on the machine at hand: what is simulated shows
+ * policies. */
+static bool may_stay(const struct draft *draft)
+{
+    const graphi_setting *s = &draft->setting;
+    return draft->machine->captured && !s->policy && !s->driver && s->executors <= 0 && s->width <= 0 &&
+           s->backward_executors <= 0 && s->depth <= 0 && s->inlining != GRAPHI_OFF && !s->light && !s->join &&
+           s->pin != GRAPHI_ON;
+}
+
+/* Times what waking takes that a split has to gain: a team waits for its last member, whose core others may want. Beyond
+ * so many times executors are had at any gain. */
+static const double WORTH_WAKING = 2, WORTH_A_LEASE = 20;
+
+/* On the caller's thread where all of the work takes less than waking a worker, or where the best split, predicted to
+ * take `together_ns`, gains less than twice that (deepcpu.txt 5.2.4: small recurrences run fastest on one core). */
+static void stay_with_caller(struct draft *draft, double together_ns)
 {
     graphi_setting *s = &draft->setting;
     const struct compiled *c = draft->compiled;
     const double wake_ns = draft->machine->unpark_ns > 0 ? draft->machine->unpark_ns : UNMEASURED_WAKE_NS;
-    const bool asked = s->policy || s->driver || s->executors > 0 || s->width > 0 || s->backward_executors > 0 ||
-                       s->depth > 0 || s->inlining == GRAPHI_OFF || s->light || s->join || s->pin == GRAPHI_ON;
+    const double most = together_ns > 0 ? fmin(together_ns + WORTH_WAKING * wake_ns, WORTH_A_LEASE * wake_ns) : wake_ns;
     double ns = 0;
-    for (int32_t t = 0; t < c->tasks && ns < wake_ns; t++)
+    for (int32_t t = 0; t < c->tasks && ns < most; t++)
         ns += curve_ns(&draft->curves[c->curve_of[t]], 1);
-    if (asked || !draft->machine->captured || ns >= wake_ns)
+    if (ns >= most)
         return;
     s->policy = GRAPHI_POLICY_SEQUENTIAL;
     s->executors = s->width = 1;
-    text_add(&draft->why, "%.1f us on one thread, waking a worker %.1f us: on the caller's thread\n", ns / 1e3,
-             wake_ns / 1e3);
+    text_add(&draft->why, "%.1f us on one thread", ns / 1e3);
+    if (together_ns > 0)
+        text_add(&draft->why, ", %.1f us together", together_ns / 1e3);
+    text_add(&draft->why, ", waking a worker %.1f us: on the caller's thread\n", wake_ns / 1e3);
 }
 
 static graphi_status complete(struct draft *draft, struct predictor *p)
@@ -316,11 +332,16 @@ static graphi_status complete(struct draft *draft, struct predictor *p)
     int cores = draft->machine->cores;
     const bool given = s->executors > 0 || s->width > 0;
     const graphi_choice uniform = s->uniform;
-    stay_with_caller(draft);
+    const bool open = may_stay(draft);
+    if (open)
+        stay_with_caller(draft, 0);
     if (policy_of(s)->loop == LOOP_SEQUENTIAL && !given)
         s->executors = 1;
-    if (s->executors <= 0 && s->width <= 0)
-        split_cores(draft, p);
+    if (s->executors <= 0 && s->width <= 0) {
+        const double together_ns = split_cores(draft, p);
+        if (open)
+            stay_with_caller(draft, together_ns);
+    }
     if (s->executors <= 0)
         s->executors = s->width <= cores ? cores / s->width : 1;
     if (s->width <= 0)

@@ -20,6 +20,7 @@
 #include "kernels/conv_choice.h"
 #include "machine/machine.h"
 #include "passes/passes.h"
+#include "passes/sequences.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -68,6 +69,9 @@ static graphi_status rewrite(struct compiled *c, const graphi_plan_options *opti
                                           .multiplicands = options->precision,
                                           .conv_error = c->conv_error,
                                           .cores = c->machine->cores,
+                                          .sequences = c->sequences,
+                                          .rounding = options->allow_rounding,
+                                          .level_2 = c->machine->l2_bytes,
                                           .cache = c->machine->l3_bytes / 2};
     graphi_status status = disable.broken ? fail_memory("plan", disable.count) : GRAPHI_OK;
     if (!status)
@@ -248,18 +252,21 @@ static uint64_t hash_options(const struct compiled *c)
     hash = hash_u64(hash_u64(hash, (uint64_t)c->isa), passes_mask(o->disable));
     for (size_t i = 0; i < c->outputs.count; i++)
         hash = hash_string(hash, c->outputs.data[i].name);
+    if (o->sequences)
+        hash = hash_string(hash, o->sequences);
     return hash_u64(hash, (uint64_t)o->arena_target);
 }
 
 /* The options with strings of their own. */
 static graphi_status keep_options(struct compiled *c, const graphi_plan_options *options)
 {
-    const char **string[] = {&c->options.isa, &c->options.disable, &c->options.outputs};
+    const char **string[] = {&c->options.isa, &c->options.disable, &c->options.outputs, &c->options.sequences};
     c->options = *options;
     for (size_t i = 0; i < sizeof string / sizeof *string; i++)
         if (*string[i] && !(*string[i] = c->string[i] = mem_string(*string[i])))
             return fail_memory("plan", sizeof *options);
     c->conv_error = rounding_conv_error(c->rounding, options->conv_error);
+    c->sequences = rounding_sequences(c->rounding, c->options.sequences);
     return GRAPHI_OK;
 }
 
@@ -276,6 +283,7 @@ static graphi_status check_options(const graphi_plan_options *options)
     if (options->conv_error != 0 && !(options->conv_error >= 1 && options->conv_error <= 1e6))
         return fail(GRAPHI_INVALID, "plan options", "found %g as conv_error, expected 0 or 1 to 1e6",
                     options->conv_error);
+    TRY(sequences_parse(options->sequences, options->allow_rounding, &(struct sequences){0}));
     if (options->arena_target < 0)
         return fail(GRAPHI_INVALID, "plan options", "found %lld as arena_target, expected 0 or more bytes",
                     (long long)options->arena_target);

@@ -85,8 +85,9 @@ struct compiled {
     const graphi_machine *machine;
     const graphi_graph *source;   /* the user's */
     graphi_plan_options options;  /* as asked for; the setting is that of the first plan */
-    char *string[3];              /* owned: those of the options */
-    uint32_t rounding;            /* forms that round otherwise (rounding.h) */
+    char *string[4];              /* owned: those of the options */
+    const char *sequences;        /* as asked for, or as the forms have it */
+    uint32_t rounding;            /* forms that tuning took (rounding.h) */
     double conv_error;            /* as asked for, or as these forms have it */
     enum isa isa;
     char timed_on[128];           /* described machine: the CPU whose measured times were scaled; "": not known */

@@ -6,17 +6,22 @@
 
 /* Winograd's largest tiles have errors of up to 16 times the direct algorithm's (conv_choice.c). */
 const struct rounding_form rounding_forms[ROUNDING_FORMS] = {
-    {"merged-products", "+merge", 0},    /* products and convolutions that share an input are one */
-    {"large-tiles", NULL, 16},           /* convolutions with errors of up to 16 times the direct algorithm's */
-    {"direct-convolutions", NULL, 1},    /* no convolution by Winograd's algorithm */
-    {"separate-gradients", "reduce", 0}, /* each step of a sequence has a weight gradient, which are then added */
-    {"separate-sums", "sums", 0},        /* the products of a sum are operations of their own */
+    {"merged-products", "+merge", 0, NULL},    /* products and convolutions that share an input are one */
+    {"large-tiles", NULL, 16, NULL},           /* convolutions with errors of up to 16 times the direct algorithm's */
+    {"direct-convolutions", NULL, 1, NULL},    /* no convolution by Winograd's algorithm */
+    {"separate-gradients", "reduce", 0, NULL}, /* each step of a sequence has a weight gradient, which are then added */
+    {"separate-sums", "sums", 0, NULL},        /* the products of a sum are operations of their own */
+    {"streamlined", NULL, 0, "streamlined"},
+    {"partitioned", NULL, 0, "partitioned"},
+    {"chunked", NULL, 0, "chunked:16"},
+    {"across", NULL, 0, "across"},
 };
 
 uint32_t rounding_with(uint32_t forms, int form)
 {
     for (int i = 0; i < ROUNDING_FORMS; i++)
-        if (rounding_forms[form].conv_error > 0 && rounding_forms[i].conv_error > 0)
+        if ((rounding_forms[form].conv_error > 0 && rounding_forms[i].conv_error > 0) ||
+            (rounding_forms[form].sequences && rounding_forms[i].sequences))
             forms &= ~(UINT32_C(1) << i);
     return forms | UINT32_C(1) << form;
 }
@@ -35,6 +40,22 @@ double rounding_conv_error(uint32_t forms, double asked)
         if (forms >> i & 1 && rounding_forms[i].conv_error > 0)
             return rounding_forms[i].conv_error;
     return asked;
+}
+
+const char *rounding_sequences(uint32_t forms, const char *asked)
+{
+    for (int i = 0; i < ROUNDING_FORMS; i++)
+        if (forms >> i & 1 && rounding_forms[i].sequences)
+            return rounding_forms[i].sequences;
+    return asked;
+}
+
+uint32_t rounding_alters(uint32_t forms)
+{
+    for (int i = 0; i < ROUNDING_FORMS; i++)
+        if (rounding_forms[i].sequences)
+            forms &= ~(UINT32_C(1) << i);
+    return forms;
 }
 
 void rounding_names(uint32_t forms, const char *between, struct text *out)

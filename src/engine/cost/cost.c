@@ -24,7 +24,8 @@ struct cost_rates cost_rates(const graphi_machine *machine)
 double cost_estimate(const graphi_machine *machine, const struct kernel *kernel)
 {
     const struct cost_rates rate = cost_rates(machine);
-    if (kernel->known_ns > 0)
+    if (!kernel->steps && kernel->known_ns > 0)
         return fmin(kernel->known_ns, MOST_NS);
-    return fmin(start_ns + fmax(kernel->flops / rate.core_gflops, kernel->bytes / rate.core_gbs), MOST_NS);
+    const double work = kernel->steps && kernel->work > 0 ? kernel->work : kernel->flops;
+    return fmin(start_ns + fmax(work / rate.core_gflops, kernel->bytes / rate.core_gbs), MOST_NS);
 }

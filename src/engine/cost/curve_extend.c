@@ -30,12 +30,17 @@ static double saturation(const graphi_machine *machine, const struct kernel *ker
     return machine->elementwise_saturation * fmax(1, sqrt(kernel->bytes / elementwise_bytes));
 }
 
+static double barriers(const struct kernel *kernel)
+{
+    return kernel->apart ? 0 : (double)kernel->phases * (double)(kernel->steps ? kernel->most_steps : 1);
+}
+
 struct class_model curves_model(const graphi_machine *machine, const struct kernel *kernel, int scalability, double t1)
 {
     struct class_model model = {.t1 = t1,
                                 .bytes = kernel->bytes,
                                 .phases = kernel->phases,
-                                .barriers = (double)kernel->phases * (double)(kernel->steps ? kernel->most_steps : 1),
+                                .barriers = barriers(kernel),
                                 .shares = 1,
                                 .saturation = saturation(machine, kernel, scalability)};
     for (int p = 0; p < kernel->phases; p++)

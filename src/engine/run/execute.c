@@ -115,13 +115,47 @@ static graphi_status run_phases(graphi_run *run, int32_t task, struct team *team
     call.width = width;
     call.thread = member;
     graphi_status status = GRAPHI_OK;
+    for (int phase = 0; phase < kernel->phases; phase++) {
+        if (phase && width > 1)
+            team_barrier(team, member);
+        if (!status)
+            status = run_shares(kernel, &call, phase, member);
+    }
+    return status;
+}
+
+/* The same of a step of a loop: every other one from the last share to the first, so that what a share reads is still in
+ * the nearest cache where all that a member reads is more than it holds. */
+static graphi_status run_step(const struct kernel *kernel, const struct kernel_call *call, int phase, int member)
+{
+    graphi_status status = GRAPHI_OK;
+    int64_t begin, end;
+    split_range(kernel->shares[phase], call->width, member, &begin, &end);
+    for (int64_t i = 0; !status && i < end - begin; i++)
+        status = kernel->run(call, phase, (int)(call->loop & 1 ? end - 1 - i : begin + i));
+    return status;
+}
+
+/* Steps times phases of a loop kernel, with the cheap barrier between them. A member that failed goes on with the
+ * others to the end, doing nothing. */
+static graphi_status run_loop(graphi_run *run, int32_t task, struct team *team, int member, int width)
+{
+    const struct kernel *kernel = &run->plan->compiled->task[task].kernel;
+    struct kernel_call call = run_call(run, task);
+    call.width = width;
+    call.thread = member;
+    graphi_status status = GRAPHI_OK;
+    uint32_t barriers = 0;
     const int64_t steps = kernel_steps(kernel, &call);
+    const bool meet = width > 1 && !kernel->apart && steps * kernel->phases > 1;
+    if (meet)
+        team_loop(team, member);
     for (call.loop = 0; call.loop < steps; call.loop++)
         for (int phase = 0; phase < kernel->phases; phase++) {
-            if ((phase || call.loop) && width > 1)
-                team_barrier(team, member);
+            if ((phase || call.loop) && meet)
+                team_step(team, member, ++barriers);
             if (!status)
-                status = run_shares(kernel, &call, phase, member);
+                status = run_step(kernel, &call, phase, member);
         }
     return status;
 }
@@ -130,8 +164,10 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
 {
     graphi_run *run = context;
     const struct compiled *c = run->plan->compiled;
-    const bool open = team && width == 1 && !c->task[task].kernel.steps; /* nobody joins a loop */
-    graphi_status status = open ? run_open(run, task, team) : run_phases(run, task, team, member, width);
+    const bool loop = c->task[task].kernel.steps; /* nobody joins it */
+    graphi_status status = loop                 ? run_loop(run, task, team, member, width)
+                           : team && width == 1 ? run_open(run, task, team)
+                                                : run_phases(run, task, team, member, width);
     if (status)
         record_failure(run, &c->task[task], status);
     if (c->options.check_numerics) {

@@ -7,6 +7,7 @@
 #include "engine/choose/simulator.h"
 #include "engine/compile/rounding.h"
 #include "engine/run/run.h"
+#include "engine/show/recurrences.h"
 #include "graph/op.h"
 #include "machine/machine.h"
 #include "schedule/policy.h"
@@ -221,9 +222,9 @@ static graphi_status explain(const graphi_plan *plan, const graphi_plan *truth, 
     else
         text_add(text, "instruction set ");
     text_add(text, "%s\n", isa_name(c->isa));
-    if (c->rounding) {
+    if (rounding_alters(c->rounding)) {
         text_add(text, "rounds otherwise than without --allow-rounding: ");
-        rounding_names(c->rounding, ", ", text);
+        rounding_names(rounding_alters(c->rounding), ", ", text);
         text_add(text, "\n");
     }
     text_add(text, "%s", plan->why.data ? plan->why.data : "");
@@ -231,6 +232,7 @@ static graphi_status explain(const graphi_plan *plan, const graphi_plan *truth, 
     if (plan->others > 0 && !strstr(text->data ? text->data : "", "measured while others")) /* old stored ones say it */
         text_add(text, "measured while others used %.0f %% of the cores\n", 100 * plan->others);
     explain_step(plan, truth, text);
+    explain_recurrences(plan, text);
     text_add(text, "compiled in %.1f ms: %d operations, %d packed forms kept between runs, %.3f GFLOP, %.3f GB\n",
              c->compile_ms, (int)c->tasks, (int)c->prepared.count, c->flops / 1e9, c->bytes / 1e9);
     explain_memory(c, text);

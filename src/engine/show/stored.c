@@ -277,7 +277,7 @@ static graphi_status read_rounding(const struct json_file *r, const graphi_plan_
     if (!rounding_parse(names, out))
         return json_file_wrong(r, "rounding", json_object_get(r->root, "rounding"),
                                "names of forms, separated by commas");
-    if (!*out || (options && options->allow_rounding))
+    if (!rounding_alters(*out) || (options && options->allow_rounding))
         return GRAPHI_OK;
     return fail(GRAPHI_REFUSED, r->path,
                 "found a plan that rounds otherwise (%.100s), expected options that allow rounding beside it", names);

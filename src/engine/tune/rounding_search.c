@@ -12,6 +12,7 @@
 #include "engine/run/execute.h"
 #include "engine/tune/race.h"
 #include "engine/tune/trial.h"
+#include "graph/op.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -23,6 +24,15 @@ struct entrant {
     graphi_state *state;
     struct trial trial;
 };
+
+/* Also where they were unrolled before. */
+static bool has_recurrences(const struct compiled *c)
+{
+    for (size_t i = 0; i < c->source->nodes.count; i++)
+        if (node_is(graph_node(c->source, (int32_t)i), IS_RECURRENCE))
+            return true;
+    return false;
+}
 
 struct search {
     const graphi_plan *base;
@@ -127,17 +137,26 @@ static void tell(const struct search *s, void (*progress)(void *, const char *),
     }
 }
 
+bool rounding_searched(const struct compiled *c)
+{
+    return c->options.allow_rounding || has_recurrences(c);
+}
+
 /* What the user asked for by name stays. */
 static bool eligible(const struct compiled *c, const struct rounding_form *form)
 {
+    if (form->sequences)
+        return !c->options.sequences;
     return form->passes ? !c->options.disable : !(c->options.conv_error > 0);
 }
 
-/* One form on top of the best so far; *took: it is the best now. */
+/* One form on top of the best so far, if such forms are tried at all; *took: it is the best now. */
 static graphi_status challenge(struct search *s, int form, void (*progress)(void *, const char *), struct text *why)
 {
     const struct rounding_form *f = &rounding_forms[form];
     struct entrant *best = s->entrant[0], *other = s->entrant[1];
+    if (f->sequences ? !has_recurrences(s->base->compiled) : !s->base->compiled->options.allow_rounding)
+        return GRAPHI_OK;
     const char *left = !eligible(s->base->compiled, f) ? "left as asked for"
                        : patience_over(s->patience)    ? "no time"
                                                        : NULL;
@@ -179,7 +198,8 @@ graphi_status rounding_search(const graphi_plan *plan, const graphi_state *state
         return fail_memory("tuning", sizeof *s);
     *s = (struct search){.base = plan, .state = state, .setting = setting, .patience = patience,
                          .entrant = {&entrants[0], &entrants[1]}};
-    text_add(why, "forms that round otherwise, each on top of what was taken before (--allow-rounding; median ms):\n");
+    text_add(why, "forms%s, each on top of what was taken before (median ms):\n",
+             plan->compiled->options.allow_rounding ? " that round otherwise (--allow-rounding)" : "");
     graphi_status status = plan->compiled->rounding
                                ? compile(s, 0, &entrants[0].plan)
                                : plan_make(plan->compiled,

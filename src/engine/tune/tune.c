@@ -8,6 +8,7 @@
 #include "engine/tune/tune.h"
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "base/status.h"
 #include "engine/choose/planning.h"
 #include "engine/choose/setting.h"
@@ -218,11 +219,15 @@ static graphi_status keep_tried(const struct tuner *t, graphi_plan *plan)
     return GRAPHI_OK;
 }
 
-/* Half of the time for forms that round otherwise, where they are allowed: the setting is that of the best of them. */
+/* Half of the time for forms, at most CALIBRATED_NS of it where lowerings of sequences are all there is: the setting is
+ * that of the best of them. */
+static const int64_t CALIBRATED_NS = 1900000000;
+
 static graphi_status choose_forms(struct tuner *t, const graphi_setting *open)
 {
     struct patience half = t->patience;
-    half.deadline -= (half.deadline - clock_ns()) / 2;
+    const int64_t now = clock_ns(), most_ns = t->plan->compiled->options.allow_rounding ? INT64_MAX : CALIBRATED_NS;
+    half.deadline = now + least((half.deadline - now) / 2, most_ns);
     TRY(rounding_search(t->plan, t->state, t->options->setting ? t->options->setting : open, &half,
                         t->options->progress, &t->formed, &t->forms_tried));
     t->plan = t->formed ? t->formed : t->plan;
@@ -308,7 +313,7 @@ graphi_status graphi_plan_tune(const graphi_plan *plan, graphi_state *state, con
                                    .stop = options->stop,
                                    .context = options->context};
     const struct others before = others_read("/proc/stat");
-    graphi_status status = plan->compiled->options.allow_rounding ? choose_forms(t, &open) : GRAPHI_OK;
+    graphi_status status = rounding_searched(plan->compiled) ? choose_forms(t, &open) : GRAPHI_OK;
     if (!status)
         status = trial_open(t->plan, state, state, &t->trial);
     if (!status)

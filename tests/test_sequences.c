@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ways to run recurrences (--sequences): all of them against the loop bit for bit, what is refused, the analytic
+ * partition, and what --explain says. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "recurrent_networks.h"
+
+#include "passes/sequences.h"
+
+/* The results of a network under each way of running its recurrences, held against the loop's. */
+static void check_sequences(const struct form *form, struct network n, const int32_t *lengths, int width)
+{
+    static const char *const ways[] = {"streamlined",       "streamlined+:1", "partitioned", "partitioned:2x1x1",
+                                       "partitioned:3x2x1", "chunked:2",      "chunked:3",   "chunked:2+:2",
+                                       "unrolled",          "eight",          "fused",       "across"};
+    struct results usual = run_network(&n, width, NULL, lengths);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        char what[160];
+        snprintf(what, sizeof what, "%s, batch %d, %s%s", form->name, (int)n.batch, ways[i],
+                 lengths ? ", lengths" : "");
+        sequences = ways[i];
+        struct results other = run_network(&n, width, NULL, lengths);
+        sequences = NULL;
+        same_bits(&other, &usual, what);
+        free_results(&other);
+    }
+    free_results(&usual);
+}
+
+/* A row that two shares have or none, a chunk that begins with the wrong state, a gate that the backward pass does not
+ * get: the ways to run a recurrence would differ. */
+static void ways_to_run_have_the_same_bits(void **state)
+{
+    static const int32_t lengths[] = {5, 4, 4, 3, 1, 1, 0, 0};
+    graphi_machine *own = machine;
+    machine = six_cores();
+    for (int f = 0; f < FORMS; f++)
+        for (int b = 0; b < 3; b++) {
+            struct network n = network_of(&forms[f], batches[b], STEPS, false, b > 0);
+            check_sequences(&forms[f], n, NULL, 1 + b);
+            n.lengths = true;
+            if (batches[b] == 8)
+                check_sequences(&forms[f], n, lengths, 3);
+        }
+    graphi_machine_destroy(machine);
+    machine = own;
+}
+
+/* Sums over k in parts round otherwise, and are refused where that is not allowed. */
+static void sums_in_parts_are_close(void **state)
+{
+    graphi_plan *plan = NULL;
+    for (int f = 0; f < FORMS; f++) {
+        struct network n = network_of(&forms[f], 3, STEPS, false, false);
+        struct results whole = run_network(&n, 2, NULL, NULL);
+        sequences = "partitioned:1x2x3";
+        rounding = true;
+        struct results parts = run_network(&n, 2, NULL, NULL);
+        rounding = false;
+        graphi_graph *g = build(&n);
+        const graphi_plan_options options = {.sequences = sequences};
+        sequences = NULL;
+        assert_int_equal(graphi_plan_create(g, machine, &options, &plan), GRAPHI_USAGE);
+        assert_non_null(strstr(graphi_message(), "rounds otherwise"));
+        graphi_graph_destroy(g);
+        close_numbers(&parts, &whole, 1e-5, forms[f].name);
+        free_results(&whole);
+        free_results(&parts);
+    }
+}
+
+/* What is misspelt would be a way to run that nobody asked for. */
+static void other_words_are_refused(void **state)
+{
+    static const char *const wrong[] = {"",
+                                        "streamline",
+                                        "chunked",
+                                        "chunked:0",
+                                        "chunked:2x3",
+                                        "across:2",
+                                        "partitioned:1x2",
+                                        "partitioned:0x1x1",
+                                        "fused+:2",
+                                        "streamlined+:",
+                                        "streamlined+:2 ",
+                                        "partitioned:1x1x1+:2",
+                                        "chunked:-1"};
+    struct network n = network_of(&forms[0], 1, STEPS, false, false);
+    graphi_graph *g = build(&n);
+    graphi_plan *plan = NULL;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        const graphi_plan_options options = {.sequences = wrong[i]};
+        if (graphi_plan_create(g, machine, &options, &plan) != GRAPHI_USAGE || !strstr(graphi_message(), "expected"))
+            fail_msg("'%s': %s", wrong[i], graphi_message());
+    }
+    assert_null(plan);
+    graphi_graph_destroy(g);
+}
+
+/* The partition that moves least data: the paper's case of one row on 24 cores, whose best has k in two parts; and rows
+ * apart where weights are small beside activations. */
+static void partitions_move_the_least_data(void **state)
+{
+    const double h = 1024;
+    struct sequences_work one = {.rows = 1, .units = h, .columns = 4 * h, .steps = 1, .cache = 1 << 20, .workers = 24};
+    const double weights = 4 * 4 * h * h;
+    assert_true(sequences_moved(&one, (int[]){1, 24, 1}) - weights == 4 * 32 * h);
+    assert_true(sequences_moved(&one, (int[]){1, 12, 2}) - weights == 4 * 28 * h);
+    int cut[3] = {0};
+    sequences_partition(&one, cut);
+    assert_memory_equal(cut, ((int[]){1, 24, 1}), sizeof cut);
+    one.rounding = true;
+    sequences_partition(&one, cut);
+    assert_memory_equal(cut, ((int[]){1, 12, 2}), sizeof cut);
+    struct sequences_work many = {
+        .rows = 512, .units = 16, .columns = 64, .steps = 100, .cache = 1 << 20, .workers = 4};
+    sequences_partition(&many, cut);
+    assert_memory_equal(cut, ((int[]){4, 1, 1}), sizeof cut);
+}
+
+/* What --explain says of a recurrence: schedule, reuse, what bounds it. */
+static void explanations_have_the_schedule(void **state)
+{
+    static const struct {
+        const char *sequences, *said;
+    } cases[] = {{NULL, "streamlined, 1 x"},
+                 {"partitioned:2x1x1", "partitioned, 2 x 1 x 1 parts of rows, units, k, no barrier between steps"},
+                 {"across", "no recurrence is one operation"}};
+    struct network n = network_of(&forms[1], 3, STEPS, false, false);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = NULL;
+        sequences = cases[i].sequences;
+        struct session s = open_session(&n, 1, NULL);
+        sequences = NULL;
+        check_ok(graphi_plan_explain(s.plan, false, &text));
+        if (!strstr(text, cases[i].said) || (i < 2 && !strstr(text, "a step is bound by")))
+            fail_msg("'%s' is not in: %s", cases[i].said, text);
+        graphi_free(text);
+        close_session(&s);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ways_to_run_have_the_same_bits), cmocka_unit_test(sums_in_parts_are_close),
+        cmocka_unit_test(other_words_are_refused),        cmocka_unit_test(partitions_move_the_least_data),
+        cmocka_unit_test(explanations_have_the_schedule),
+    };
+    return cmocka_run_group_tests(tests, open_machine, close_machines);
+}
