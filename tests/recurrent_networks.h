@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recurrent networks for tests: layers over x with a loss and gradients, run under a width, an instruction set and a way
- * to run recurrences; their results by name. */
+/* Recurrent networks for tests: layers over x with a loss and gradients, run under a width, an instruction set and a
+ * way to run recurrences; their results by name. */
 #ifndef TESTS_RECURRENT_NETWORKS_H
 #define TESTS_RECURRENT_NETWORKS_H
 

@@ -144,12 +144,46 @@ static void explanations_have_the_schedule(void **state)
     }
 }
 
+/* Tuning tells of each way what became of it, keeps the bits, and its plan can be stored and is found again, all
+ * without leave to round otherwise. */
+static void tuning_calibrates(void **state)
+{
+    static const char *const tried[] = {"streamlined ", "partitioned ", "chunked ", "across "};
+    const char *path = "/tmp/graphi-test-sequences.plan";
+    struct network n = network_of(&forms[1], 8, STEPS, false, false);
+    struct session s = open_session(&n, 0, NULL), other = {0};
+    execute(&s, NULL, n.batch);
+    struct results before = collect(&s, -1);
+    graphi_run_destroy(s.run);
+    graphi_plan *plan = s.plan;
+    check_ok(graphi_plan_tune(plan, s.state, &(graphi_tune_options){.seconds = 1}, &s.plan));
+    graphi_plan_destroy(plan);
+    char *text = NULL;
+    check_ok(graphi_plan_explain(s.plan, false, &text));
+    for (size_t i = 0; i < sizeof tried / sizeof *tried; i++)
+        if (!strstr(text, tried[i]))
+            fail_msg("'%s' is not in: %s", tried[i], text);
+    graphi_free(text);
+    check_ok(graphi_plan_save(s.plan, path));
+    check_ok(graphi_plan_load(s.graph, machine, NULL, path, &other.plan));
+    remove(path);
+    graphi_plan_destroy(s.plan);
+    s.plan = other.plan;
+    check_ok(graphi_run_create(s.plan, s.state, &s.run));
+    execute(&s, NULL, n.batch);
+    struct results after = collect(&s, -1);
+    same_bits(&after, &before, "calibrated");
+    free_results(&before);
+    free_results(&after);
+    close_session(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ways_to_run_have_the_same_bits), cmocka_unit_test(sums_in_parts_are_close),
         cmocka_unit_test(other_words_are_refused),        cmocka_unit_test(partitions_move_the_least_data),
-        cmocka_unit_test(explanations_have_the_schedule),
+        cmocka_unit_test(explanations_have_the_schedule),  cmocka_unit_test(tuning_calibrates),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

@@ -207,8 +207,8 @@ typedef struct graphi_plan_options {
     bool allow_rounding;
     /* How recurrences run, as --sequences has it (docs/recurrent.md): "streamlined", "partitioned:1x2x1", "chunked:25",
      * "across", ..., loops with "+:2" for two shares of units; NULL or "auto": chosen. A recurrence to which the form
-     * does not apply stays one loop. The same bits, but of k in several parts, which needs allow_rounding. USAGE, naming
-     * the words, for others. */
+     * does not apply stays one loop. The same bits, but of k in several parts, which needs allow_rounding. USAGE,
+     * naming the words, for others. */
     const char *sequences;
     graphi_streaming streaming; /* of which results: types.h */
     bool check_numerics;        /* every run checks each operation's results for NaN and infinities */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A recurrence over sequences of one length as a graph of its steps: the forms that deepcpu.txt 5.1 and 5.2.1 compare the
- * loop operation with. The same bits as the loop: pre = (x W continued by h U) + b, each element-wise operation rounded
+/* A recurrence over sequences of one length as a graph of its steps: the forms that deepcpu.txt 5.1 and 5.2.1 compare
+ * the loop operation with. The same bits as the loop: pre = (x W continued by h U) + b, each element-wise operation rounded
  * by itself. Built with the public builders, by layers (recurrent_layers.c) and by a pass over compiled graphs. */
 #ifndef OPS_RECURRENCE_UNROLL_H
 #define OPS_RECURRENCE_UNROLL_H
@@ -21,8 +21,8 @@ struct unrolled {
     bool gates, kept;         /* these results are wanted, for a backward pass */
 };
 
-/* y [steps * batch, units]; gates [.., gates * units] as activated; kept: an LSTM's c, a GRU's h U and inner bias of its
- * candidate; NONE where they are not wanted. *h and *c go from initial to last states. */
+/* y [steps * batch, units]; gates [.., gates * units] as activated; kept: an LSTM's c, a GRU's h U and inner bias of
+ * its candidate; NONE where they are not wanted. *h and *c go from initial to last states. */
 struct unrolled_results {
     graphi_value y, gates, kept;
 };

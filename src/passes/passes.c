@@ -12,9 +12,9 @@
 #define PASS_LIST(X)                                                                                                   \
     X(inline, ALWAYS, 0, "", "calls of sub-graphs become their bodies")                                                \
     X(images, ALWAYS, 0, "inline", "convolutions read images of bfloat16 as float32 numbers")                          \
-    X(sequences, ALWAYS, 0, "inline", "recurrences are cut, unrolled or left as they are, as asked for")                \
-    X(order, ALWAYS, 1, "inline sequences", "updates of parameters follow every reader of the old content")                      \
-    X(recurrences, ALWAYS, 0, "sequences", "recurrent weights are packed for the members of teams")                       \
+    X(sequences, ALWAYS, 0, "inline", "recurrences are cut, unrolled or left as they are, as asked for")               \
+    X(order, ALWAYS, 1, "inline sequences", "updates of parameters follow every reader of the old content")            \
+    X(recurrences, ALWAYS, 0, "sequences", "recurrent weights are packed for the members of teams")                    \
     X(dead, USUAL, 1, "inline", "operations that nothing depends on are removed")                                      \
     X(norm, USUAL, 0, "inline", "batch normalization by given statistics is element-wise work, which fuses")           \
     X(fold, USUAL, 0, "norm", "operations on constants are computed once")                                             \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lowering of recurrences that was asked for (deepcpu.txt 5): a loop operation stays one, with its parts told, is cut
- * in time, or is unrolled. Where a form does not apply the loop stays: lengths, and activations or limits of other
+/* The lowering of recurrences that was asked for (deepcpu.txt 5): a loop operation stays one, with its parts told, is
+ * cut in time, or is unrolled. Where a form does not apply the loop stays: lengths, and activations or limits of other
  * makers, are its own. Linear in the graph that comes out. Usual size: 1 to 8 recurrences. */
 #include "passes/sequences.h"
 

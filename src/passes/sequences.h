@@ -16,8 +16,8 @@ struct sequences {
 graphi_status sequences_parse(const char *text, bool rounding, struct sequences *out);
 
 /* The partition <rows, units, k> of one step's product of `rows` rows by weights [units, columns] over `workers` that
- * moves the least data through caches of `cache` bytes each, in `steps` steps (deepcpu.txt 5.2.3): Xj |A| + Xi |B| + 2 Xk
- * |C| bytes a step, |B| once if a worker's part of it stays in its cache. k stays whole without `rounding`. Pure. */
+ * moves the least data through caches of `cache` bytes each, in `steps` steps (deepcpu.txt 5.2.3): Xj |A| + Xi |B| + 2
+ * Xk |C| bytes a step, |B| once if a worker's part of it stays in its cache. k stays whole without `rounding`. Pure. */
 struct sequences_work {
     double rows, units, columns, steps;
     double cache;

@@ -301,8 +301,8 @@ static bool may_stay(const struct draft *draft)
            s->pin != GRAPHI_ON;
 }
 
-/* Times what waking takes that a split has to gain: a team waits for its last member, whose core others may want. Beyond
- * so many times executors are had at any gain. */
+/* Times what waking takes that a split has to gain: a team waits for its last member, whose core others may want.
+ * Beyond so many times executors are had at any gain. */
 static const double WORTH_WAKING = 2, WORTH_A_LEASE = 20;
 
 /* On the caller's thread where all of the work takes less than waking a worker, or where the best split, predicted to

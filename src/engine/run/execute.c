@@ -124,8 +124,8 @@ static graphi_status run_phases(graphi_run *run, int32_t task, struct team *team
     return status;
 }
 
-/* The same of a step of a loop: every other one from the last share to the first, so that what a share reads is still in
- * the nearest cache where all that a member reads is more than it holds. */
+/* The same of a step of a loop: every other one from the last share to the first, so that what a share reads is still
+ * in the nearest cache where all that a member reads is more than it holds. */
 static graphi_status run_step(const struct kernel *kernel, const struct kernel_call *call, int phase, int member)
 {
     graphi_status status = GRAPHI_OK;
