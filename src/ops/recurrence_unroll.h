@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A recurrence over sequences of one length as a graph of its steps: the forms that deepcpu.txt 5.1 and 5.2.1 compare
- * the loop operation with. The same bits as the loop: pre = (x W continued by h U) + b, each element-wise operation rounded
+ * the loop with. The same bits as the loop: pre = (x W continued by h U) + b, each element-wise operation rounded
  * by itself. Built with the public builders, by layers (recurrent_layers.c) and by a pass over compiled graphs. */
 #ifndef OPS_RECURRENCE_UNROLL_H
 #define OPS_RECURRENCE_UNROLL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recurrences in --explain: the schedule that was chosen, reuse of weights and the roofline of a step (deepcpu.txt 3
- * and 5.2.3). Figures are by the rates that estimates use (cost.h); a byte from level 2 takes the time of one operation.
- * One thread; a plan has a few of them. */
+ * and 5.2.3). Figures are by the rates that estimates use (cost.h); a byte from level 2 takes the time of one
+ * operation. One thread; a plan has a few of them. */
 #include "engine/show/recurrences.h"
 
 #include "engine/choose/planning.h"
