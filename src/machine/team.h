@@ -80,8 +80,8 @@ bool team_poll(struct mailbox *box);
 void team_barrier(struct team *team, int member);
 
 /* A loop over steps, between which all members wait for each other. Each calls team_loop once, then team_step with 1,
- * 2, ... between one step and the next. A member publishes its number on a line of its own and reads the others', so
- * that two meet in the time that a line takes between their cores: half of a general barrier. At most 2^32 - 1 steps. */
+ * 2, ... between one step and the next. A member publishes its number on a line of its own and reads the others', which
+ * takes two of them half as long as a general barrier. At most 2^32 - 1 steps. */
 void team_loop(struct team *team, int member);
 void team_step(struct team *team, int member, uint32_t step);
 
