@@ -10,6 +10,8 @@
 """
 from . import models, torch
 from ._native import lib as _lib
+from .arrays import empty
+from .data import Data
 from .errors import (BusyError, ClosedError, DtypeError, Error, FileError, InterruptedError, InvalidError, MissedError, NonFiniteError,
                      OutOfMemoryError, RefusedError, UnknownNameError, UnsupportedError, UsageError, text_of as _text_of)
 from .graph import Graph, Port, Symbol, Value
@@ -18,19 +20,20 @@ from .operations import *  # noqa: F403
 from .operations import __all__ as _operations
 from .plan import Plan, simulate
 from .recurrent import Recurrent, gru, lstm, rnn
-from .arrays import empty
 from .run import Run, Timeline
 from .session import InferenceSession, ModelMetadata, NodeArg, Stream
 from .session_options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions, get_available_providers, get_device
 from .session_values import IOBinding, OrtValue
 from .state import State
+from .trainer import Checkpoint, Scored, Trainer, score
 
 __version__ = _text_of(_lib.graphi_version())
-__all__ = ["BusyError", "ClosedError", "DtypeError", "Error", "ExecutionMode", "FileError", "Graph", "GraphOptimizationLevel", "IOBinding",
-           "InferenceSession", "InterruptedError", "InvalidError", "Machine", "MissedError", "ModelMetadata", "NodeArg", "NonFiniteError",
-           "OrtValue", "OutOfMemoryError", "Plan", "Port", "Recurrent", "RefusedError", "Run", "RunOptions", "SessionOptions", "State",
-           "Stream", "Symbol", "Timeline", "UnknownNameError", "UnsupportedError", "UsageError", "Value", "empty", "get_available_providers",
-           "get_device", "gru", "lstm", "models", "rnn", "simulate", "torch"]
+__all__ = ["BusyError", "Checkpoint", "ClosedError", "Data", "DtypeError", "empty", "Error", "ExecutionMode", "FileError",
+           "get_available_providers", "get_device", "Graph", "GraphOptimizationLevel", "gru", "InferenceSession", "InterruptedError",
+           "InvalidError", "IOBinding", "lstm", "Machine", "MissedError", "ModelMetadata", "models", "NodeArg", "NonFiniteError",
+           "OrtValue", "OutOfMemoryError", "Plan", "Port", "Recurrent", "RefusedError", "rnn", "Run", "RunOptions", "score", "Scored",
+           "SessionOptions", "simulate", "State", "Stream", "Symbol", "Timeline", "torch", "Trainer", "UnknownNameError",
+           "UnsupportedError", "UsageError", "Value"]
 __all__ += _operations
 
 

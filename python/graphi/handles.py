@@ -37,6 +37,11 @@ class Owned:
         with _lock:
             self._count += 1
 
+    def need(self, other: "Owned") -> None:
+        """One more that is kept until this one is destroyed."""
+        other.hold()
+        self._needs = (*self._needs, other)
+
     def drop(self) -> None:
         with _lock:
             self._count -= 1

@@ -3,7 +3,7 @@
 graphi/models.h; names that have a line have an underscore here: phased_lstm."""
 from __future__ import annotations
 
-from typing import Any, Callable, List
+from typing import Any, Callable, List, Mapping
 
 from ._native import ffi, lib
 from .errors import check, text_of, unknown
@@ -23,6 +23,11 @@ def _known(name: str) -> str:
     if network not in names():
         raise unknown("models", network, names())
     return network
+
+
+def form_of(options: Mapping[str, Any], kept: List[Any]) -> Any:
+    """graphi_model_options of keywords."""
+    return fill(ffi.new("graphi_model_options *"), dict(options), "model", kept)
 
 
 def create(name: str, **options: Any) -> Graph:

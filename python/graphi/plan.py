@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import Any, Callable, Dict, List, Optional, Union
 
 from ._native import ffi, lib
+from .callbacks import Watcher, noted, of, stopped
 from .errors import UsageError, check, text_of, unknown
 from .graph import Graph, taken
 from .handles import Handle, Using
@@ -19,43 +19,24 @@ _SETTING = {name for name, _ in ffi.typeof("graphi_setting").fields}
 _OPTIONS = {name for name, _ in ffi.typeof("graphi_plan_options").fields}
 
 
-class _Watcher:
-    """What callbacks share with the call that they belong to: an exception, Ctrl-C too, ends it and is raised afterwards."""
+class _Tuning(Watcher):
+    """One tuning, and who is told of it."""
 
     def __init__(self, progress: Optional[Callable[[str], Any]]) -> None:
+        super().__init__()
         self.progress = progress
-        self.error: Optional[BaseException] = None
-
-    def finish(self, status: int) -> None:
-        if self.error is not None:
-            raise self.error
-        check(status)
 
 
-def _noted(kind: Any, error: BaseException, trace: Any) -> None:
-    """An exception in a callback below, also one that a signal raises as it begins: the tuning ends with it."""
-    watcher = _latest[threading.get_ident()]
-    watcher.error = watcher.error or error
-
-
-def _stopped(kind: Any, error: BaseException, trace: Any) -> bool:
-    _noted(kind, error, trace)
-    return True
-
-
-_latest: Dict[int, _Watcher] = {}  # of each thread that tunes
-
-
-@ffi.def_extern(onerror=_noted)
+@ffi.def_extern(onerror=noted)
 def on_tune_options_progress(context: Any, words: Any) -> None:
-    watcher = ffi.from_handle(context)
-    if watcher.progress and watcher.error is None:
-        watcher.progress(text_of(words))
+    tuning = of(context)
+    if tuning.progress and tuning.error is None:
+        tuning.progress(text_of(words))
 
 
-@ffi.def_extern(onerror=_stopped, error=True)
+@ffi.def_extern(onerror=stopped, error=True)
 def on_tune_options_stop(context: Any) -> bool:
-    return ffi.from_handle(context).error is not None
+    return of(context).error is not None
 
 
 def _options(values: Dict[str, Any], kept: List[Any]) -> Any:
@@ -127,22 +108,18 @@ class Plan(Handle):
         kept: List[Any] = []
         own = state is None
         state = State(self.graph) if state is None else state
-        watcher = _Watcher(progress)
+        tuning = _Tuning(progress)
         setting = options.pop("setting", None)
         how, out = fill(ffi.new("graphi_tune_options *"), {**options, "seconds": seconds}, "tune", kept), ffi.new("graphi_plan **")
         if setting is not None:
             kept.append(fill(ffi.new("graphi_setting *"), setting, "tune: setting", kept))
             how.setting = kept[-1]
-        context = ffi.new_handle(watcher)
-        me = threading.get_ident()
-        _latest[me] = watcher
-        how.progress, how.stop, how.context = lib.on_tune_options_progress, lib.on_tune_options_stop, context
+        how.progress, how.stop, how.context = lib.on_tune_options_progress, lib.on_tune_options_stop, tuning.context
         try:
-            with state._shared.writing() if self._writes else state._shared.reading(), Using(self, state) as (pointer, parameters):
-                watcher.finish(lib.graphi_plan_tune(pointer, parameters, how, out))
+            with tuning, state._shared.writing() if self._writes else state._shared.reading(), Using(self, state) as (pointer, parameters):
+                tuning.finish(lib.graphi_plan_tune(pointer, parameters, how, out))
                 return self._another(out[0])
         finally:
-            _latest.pop(me, None)
             if own:
                 state.close()
 
