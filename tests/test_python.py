@@ -544,6 +544,12 @@ class Outside(unittest.TestCase):
         self.assertEqual((told.returncode, told.stdout.split()[:2]), (0, ["graphi", graphi.__version__ + ","]))
         self.assertEqual(subprocess.run([sys.executable, "-m", "graphi"], capture_output=True, env={**os.environ, "PATH": ""}).returncode, 5)
 
+    def test_operators_of_pytorch_are_listed(self):
+        """The page lists what from_module takes; tests/python_torch.py compares it with PyTorch."""
+        from graphi.conversions import TABLE
+        page = (ROOT / "docs" / "from-pytorch.md").read_text().split("```text")[1].split("```")[0]
+        self.assertEqual(set(page.split()), {name for name in TABLE if not name.endswith("_")})
+
     def test_the_tour(self):
         page = (ROOT / "docs" / "python.md").read_text()
         blocks = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)

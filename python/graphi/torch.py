@@ -5,13 +5,16 @@ Each function takes the state, the state_dict, the layer's prefix there ("encode
 parameters here. Shapes and types are compared; what is missing is named."""
 from __future__ import annotations
 
-from typing import Any, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
 from .arrays import as_array
 from .errors import InvalidError, unknown
 from .state import State
+
+if TYPE_CHECKING:
+    from .from_module import Converted
 
 Weights = Mapping[str, Any]
 
@@ -47,6 +50,20 @@ def load_conv2d(state: State, weights: Weights, prefix: str, weight: str, bias: 
         state[bias] = _ranked(weights, f"{prefix}bias", 1)
 
 
+def load_conv1d(state: State, weights: Weights, prefix: str, weight: str, bias: Optional[str] = None) -> None:
+    """Conv1d: weight [K, C/groups, KW] becomes [1, KW, C/groups, K], for conv2d on images of one row."""
+    state[weight] = np.transpose(_ranked(weights, f"{prefix}weight", 3), (2, 1, 0))[None]
+    if bias is not None:
+        state[bias] = _ranked(weights, f"{prefix}bias", 1)
+
+
+def load_layer_norm(state: State, weights: Weights, prefix: str, scale: str, bias: Optional[str] = None) -> None:
+    """LayerNorm and GroupNorm: scale and bias as they are."""
+    state[scale] = _tensor(weights, f"{prefix}weight")
+    if bias is not None:
+        state[bias] = _tensor(weights, f"{prefix}bias")
+
+
 def load_batch_norm(state: State, weights: Weights, prefix: str, names: Tuple[str, str, str, str]) -> None:
     """BatchNorm: scale, bias, mean and variance of batch_norm_inference, in this order."""
     for name, part in zip(names, ("weight", "bias", "running_mean", "running_var")):
@@ -56,6 +73,13 @@ def load_batch_norm(state: State, weights: Weights, prefix: str, names: Tuple[st
 def load_embedding(state: State, weights: Weights, prefix: str, table: str) -> None:
     """Embedding: the table as it is."""
     state[table] = _ranked(weights, f"{prefix}weight", 2)
+
+
+def from_module(module: Any, example: Sequence[Any]) -> "Converted":
+    """The graph and parameters of a PyTorch module in eval mode, for inputs of the shapes of `example`: docs/from-pytorch.md lists what it takes.
+    PyTorch 2.5 or newer is needed. Raises UnsupportedError, which names what there is no operation for, and where in the module."""
+    from .from_module import from_module as convert
+    return convert(module, example)
 
 
 def _load_recurrent(state: State, weights: Weights, prefix: str, scope: str) -> None:
