@@ -254,8 +254,8 @@ while t.info.step < 20:
         self.assertEqual(subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60).returncode, 3)
 
     def test_threads(self):
-        t = trainer(epochs=200)
-        failures = []
+        begun, goes, failures = threading.Event(), threading.Event(), []
+        t = trainer(epochs=200, stepped=lambda info: begun.set() or goes.wait())
 
         def work():
             try:
@@ -265,13 +265,12 @@ while t.info.step < 20:
 
         thread = threading.Thread(target=work)
         thread.start()
-        busy = 0
-        while thread.is_alive():
-            self.assertGreaterEqual(t.info.last_step, 1)
-            try:
+        begun.wait()
+        for _ in range(20):
+            self.assertEqual(t.info.last_step, 1200)
+            with self.assertRaises(graphi.BusyError):
                 t.step()
-            except graphi.BusyError:
-                busy += 1
+        goes.set()
         thread.join()
         self.assertEqual(failures, [])
 

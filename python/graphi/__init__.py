@@ -8,6 +8,8 @@
     run = graphi.Run(graphi.Plan(graph))
     y = run(x=numpy.ones((4, 3), "float32"))["y"]
 """
+import typing as _typing
+
 from . import models, torch
 from ._native import lib as _lib
 from .arrays import empty
@@ -25,18 +27,20 @@ from .session import InferenceSession, ModelMetadata, NodeArg, Stream
 from .session_options import ExecutionMode, GraphOptimizationLevel, RunOptions, SessionOptions, get_available_providers, get_device
 from .session_values import IOBinding, OrtValue
 from .state import State
+from .structs import Info
 from .trainer import Checkpoint, Scored, Trainer, score
 
 __version__ = _text_of(_lib.graphi_version())
 __all__ = ["BusyError", "Checkpoint", "ClosedError", "Data", "DtypeError", "empty", "Error", "ExecutionMode", "FileError",
            "get_available_providers", "get_device", "Graph", "GraphOptimizationLevel", "gru", "InferenceSession", "InterruptedError",
-           "InvalidError", "IOBinding", "lstm", "Machine", "MissedError", "ModelMetadata", "models", "NodeArg", "NonFiniteError",
+           "InvalidError", "IOBinding", "Info", "lstm", "Machine", "MissedError", "ModelMetadata", "models", "NodeArg", "NonFiniteError",
            "OrtValue", "OutOfMemoryError", "Plan", "Port", "Recurrent", "RefusedError", "rnn", "Run", "RunOptions", "score", "Scored",
            "SessionOptions", "simulate", "State", "Stream", "Symbol", "Timeline", "torch", "Trainer", "UnknownNameError",
            "UnsupportedError", "UsageError", "Value"]
 __all__ += _operations
 
 
-def __getattr__(name: str) -> object:
-    from .errors import unknown
-    raise AttributeError(str(unknown("graphi", name, __all__)))
+if not _typing.TYPE_CHECKING:  # which tells of such names itself
+    def __getattr__(name: str) -> object:
+        from .errors import unknown
+        raise AttributeError(str(unknown("graphi", name, __all__)))

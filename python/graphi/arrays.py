@@ -32,7 +32,7 @@ def dtype_number(dtype: DtypeLike) -> int:
     return DTYPES[name]
 
 
-def numpy_dtype(number: int) -> "np.dtype[Any]":
+def numpy_dtype(number: int) -> Any:
     if NAMES[number] != "bfloat16":
         return np.dtype(NAMES[number])
     try:

@@ -175,7 +175,7 @@ class Feed:
         self._feed.batches = int(how.get("batches") or (len(given) if hasattr(given, "__len__") else 0))
 
 
-def shape_of_scored(batch: Any) -> Tuple[Any, ...]:
+def arrays_of_scored(batch: Any) -> Tuple[Any, ...]:
     """Logits, losses, predictions and targets of a scored batch, copied."""
     def copy(pointer: Any, shape: Tuple[int, ...], dtype: str) -> Any:
         array = np.empty(shape, dtype)

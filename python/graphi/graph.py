@@ -94,7 +94,8 @@ class Graph(Handle):
     def parameter(self, name: str, dtype: DtypeLike = "float32", shape: Optional[Sequence[int]] = None, init: Any = None) -> "Value":
         """What is learned or kept in a state. `init`: None for zeros, a number, an array (which may tell the shape), the name of a kind
         ("glorot_uniform", "he_normal"), or a kind and its numbers, as ("normal", 0, 0.1) or ("uniform", -1, 1)."""
-        where, number, how, kept = f"parameter '{name}'", dtype_number(dtype), ffi.new("graphi_initializer *"), []
+        where, number, how = f"parameter '{name}'", dtype_number(dtype), ffi.new("graphi_initializer *")
+        kept: List[Any] = []
         if isinstance(init, str):
             init = (init,)
         if isinstance(init, tuple) and init and isinstance(init[0], str):
@@ -183,7 +184,8 @@ class Graph(Handle):
         return self._value(index)
 
     def _ports(self, kind: int) -> List[Port]:
-        ports, port = [], ffi.new("graphi_port *")
+        ports: List[Port] = []
+        port = ffi.new("graphi_port *")
         with self._lock, Using(self) as (pointer,):
             while lib.graphi_graph_at(pointer, kind, len(ports), port):
                 ports.append(Port(text_of(port.name), NAMES[port.dtype], tuple(port.dims[0:port.rank]), self._value(port.value)))
@@ -283,7 +285,8 @@ class Value:
     __array_ufunc__ = None  # arrays leave operators with a value on the right to it
 
     def __init__(self, graph: Graph, index: int) -> None:
-        self.graph, self.index, self._type = graph, index, None
+        self.graph, self.index = graph, index
+        self._type: Optional[Tuple[str, Tuple[int, ...]]] = None
 
     def _typed(self) -> Tuple[str, Tuple[int, ...]]:
         if self._type is None:

@@ -147,7 +147,8 @@ class Plan(Handle):
     @property
     def trials(self) -> List[Info]:
         """The settings that were weighed when the plan was tuned, from the least predicted time on."""
-        found, trial = [], ffi.new("graphi_trial *")
+        found: List[Info] = []
+        trial = ffi.new("graphi_trial *")
         with Using(self) as (pointer,):
             while lib.graphi_plan_trial_at(pointer, len(found), trial):
                 found.append(as_info(trial))

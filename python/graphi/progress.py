@@ -2,6 +2,7 @@
 """The progress bar of a training: tqdm's where it is installed, otherwise a line on the terminal."""
 from __future__ import annotations
 
+import importlib
 import math
 import sys
 import time
@@ -28,17 +29,18 @@ class _Line:
         print(file=sys.stderr)
 
 
+def _bar() -> Any:
+    try:
+        return importlib.import_module("tqdm.auto").tqdm
+    except ImportError:
+        return _Line
+
+
 class Progress:
     """`given`: True, or a class like tqdm.tqdm."""
 
     def __init__(self, given: Any, step: int, last: int) -> None:
-        kind = given
-        if given is True:
-            try:
-                from tqdm.auto import tqdm as kind
-            except ImportError:
-                kind = _Line
-        self._bar: Any = kind(total=last, initial=step)
+        self._bar: Any = (_bar() if given is True else given)(total=last, initial=step)
         self._step, self._metric = step, ""
 
     def stepped(self, info: Any) -> None:

@@ -42,11 +42,12 @@ class State(Handle, MutableMapping[str, Any]):
 
     def _list(self) -> None:
         name, dtype, rank = ffi.new("char const **"), ffi.new("graphi_dtype *"), ffi.new("int *")
-        dims, found = ffi.new("int64_t[]", lib.GRAPHI_MAX_RANK), {}
+        dims = ffi.new("int64_t[]", lib.GRAPHI_MAX_RANK)
+        found: Dict[str, Parameter] = {}
         with Using(self) as (pointer,):
             while lib.graphi_state_at(pointer, len(found), name, dtype, rank, dims):
                 found[text_of(name[0])] = Parameter(dtype[0], tuple(dims[0:rank[0]]))
-        self._parameters: Dict[str, Parameter] = found
+        self._parameters = found
 
     def _find(self, name: Any) -> Parameter:
         self._live()

@@ -9,13 +9,13 @@ import atexit
 import contextlib
 import os
 import logging
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._native import ffi, lib
 from .arrays import DTYPES, dense, pointer_to
 from .callbacks import Watcher, noted, of, running, stopped
 from .errors import InvalidError, UsageError, check, text_of, unknown
-from .feeds import Feed, shape_of_scored
+from .feeds import Feed, arrays_of_scored
 from .graph import Graph
 from .handles import Handle, OneThread, Shared, Using
 from .machine import Machine, machine_or_default
@@ -32,16 +32,12 @@ _CALLBACKS = ("begin", "stepped", "scored", "validated", "saved", "note", "stop"
 _SECONDS_TO_END = 60.0  # that the interpreter's exit waits for a step and its checkpoint
 
 
-class Scored(NamedTuple):
-    """One scored batch; see graphi_scored in graphi/train.h."""
+class Scored:
+    """One scored batch; see graphi_scored in graphi/train.h. Arrays are None where they were not asked for."""
 
-    index: int
-    batches: int
-    samples: int
-    logits: Any
-    losses: Any
-    predictions: Any
-    targets: Any
+    def __init__(self, batch: Any) -> None:
+        self.index, self.batches, self.samples = int(batch.index), int(batch.batches), int(batch.samples)
+        self.logits, self.losses, self.predictions, self.targets = arrays_of_scored(batch)
 
 
 class _Calls(Watcher):
@@ -123,14 +119,14 @@ def on_trainer_options_stepped(context: Any, info: Any) -> None:
 @ffi.def_extern(**_FAILED)
 def on_trainer_options_scored(context: Any, batch: Any) -> int:
     calls = of(context)
-    calls.call("scored", Scored(batch.index, batch.batches, batch.samples, *shape_of_scored(batch)))
+    calls.call("scored", Scored(batch))
     return int(calls.failed)
 
 
 @ffi.def_extern(**_FAILED)
 def on_score_options_scored(context: Any, batch: Any) -> int:
     calls = of(context)
-    calls.call("scored", Scored(batch.index, batch.batches, batch.samples, *shape_of_scored(batch)))
+    calls.call("scored", Scored(batch))
     return int(calls.failed)
 
 
