@@ -524,6 +524,27 @@ static void trainings(void **state)
     assert_null(trainer);
 }
 
+static void groups(void **state)
+{
+    graphi_group *group = NULL;
+    graphi_group_info info;
+    graphi_solver_info solver;
+    float loss[GRAPHI_TRAINER_LOSSES];
+    refused(graphi_group_create(NULL, &group));
+    refused(graphi_group_create(&(graphi_group_options){0}, NULL));
+    refused(graphi_group_create(&(graphi_group_options){0}, &group));
+    refused(graphi_group_step(NULL, &(graphi_step_batch){0}, loss));
+    assert_null(graphi_group_graph(NULL));
+    assert_null(graphi_group_state(NULL));
+    assert_null(graphi_group_stepper(NULL));
+    graphi_group_get_info(NULL, &info);
+    assert_int_equal(info.solvers, 0);
+    graphi_group_get_info(NULL, NULL);
+    assert_false(graphi_group_at(NULL, 0, &solver));
+    graphi_group_destroy(NULL);
+    assert_null(group);
+}
+
 static void checkpoints(void **state)
 {
     graphi_checkpoint *file = NULL;
@@ -623,6 +644,7 @@ int main(void)
         cmocka_unit_test(states),          cmocka_unit_test(runs),
         cmocka_unit_test(trainings),       cmocka_unit_test(checkpoints),
         cmocka_unit_test(sessions),        cmocka_unit_test(dynamic_networks),
+        cmocka_unit_test(groups),
     };
     return cmocka_run_group_tests(tests, open_all, close_all);
 }

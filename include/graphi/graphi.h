@@ -12,6 +12,7 @@
 #include "graphi/frontier.h"
 #include "graphi/generate.h"
 #include "graphi/graph.h"
+#include "graphi/group.h"
 #include "graphi/lease.h"
 #include "graphi/machine.h"
 #include "graphi/models.h"

@@ -104,6 +104,24 @@ GRAPHI_API graphi_status graphi_run_score(graphi_run *run, const graphi_feed *fe
 
 typedef struct graphi_trainer graphi_trainer;
 
+/* What a step is fed with. */
+typedef struct graphi_step_batch {
+    const graphi_feed_array *inputs; /* their data hold `samples` each */
+    int count;
+    int64_t samples;
+    uint64_t first_sample;  /* its number in the whole training */
+    const char *rate_input; /* and the learning rate */
+    float rate;
+} graphi_step_batch;
+
+/* Who takes steps in place of the trainer: graphi/group.h has one. */
+typedef struct graphi_stepper {
+    /* Updates the trainer's state by one step, which it counts there. loss: GRAPHI_TRAINER_LOSSES, those told. */
+    graphi_status (*step)(void *context, const graphi_step_batch *batch, float *loss);
+    void *context;
+    int64_t batch; /* that it takes */
+} graphi_stepper;
+
 /* Graphs of a training over one state, and losses that are told. */
 #define GRAPHI_TRAINER_PARTS 2
 #define GRAPHI_TRAINER_LOSSES 3
@@ -129,6 +147,7 @@ typedef struct graphi_trainer_options {
     /* What learns: graphs with updates, executed one after another on the same batch, `times` (0: once) each step. */
     const graphi_graph *graph[GRAPHI_TRAINER_PARTS];
     int times[GRAPHI_TRAINER_PARTS];
+    const graphi_stepper *stepper;  /* takes the steps of the one graph; NULL: the trainer itself. Not beside `begin` */
     const graphi_graph *evaluation; /* over the same parameters; NULL: nothing is validated */
     graphi_state *state;            /* the caller's, of all of them; NULL: the trainer's own */
     const graphi_machine *machine;  /* NULL: all cores of this one */

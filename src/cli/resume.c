@@ -11,6 +11,7 @@
 
 #include "cli/checkpoint.h"
 #include "cli/data_path.h"
+#include "cli/solvers.h"
 #include "tool/local_machine.h"
 #include "tool/option_value.h"
 #include "tool/report.h"
@@ -66,6 +67,10 @@ static const struct kept {
     {"train.conv-error", "--conv-error", NULL, true, false, NULL, NULL, NULL},
     {"train.disable", "--disable", NULL, true, false, NULL, are_passes, "passes that can be switched"},
     {"train.allow-rounding", "--allow-rounding", NULL, true, false, NULL, is_yes, "yes"},
+    {"group.deterministic", "--deterministic", NULL, true, false, NULL, is_yes, "yes"},
+    {"group.leaves", "--leaves", NULL, true, false, solvers_leaves, NULL, NULL},
+    {"group.reduction", "--reduction", NULL, true, false, NULL, solvers_are_reduction, "a reduction"},
+    {"group.solvers", "--solvers", NULL, false, false, NULL, solvers_are_count, "a number of solvers, or nodes"},
     {"train.steps", "--steps", "--epochs", false, true, NULL, NULL, NULL},
     {"train.epochs", "--epochs", "--steps", false, true, NULL, NULL, NULL},
     {"train.validate", "--validate", NULL, false, true, NULL, NULL, NULL},

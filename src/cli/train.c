@@ -3,14 +3,39 @@
 #include "cli/commands.h"
 #include "cli/gan.h"
 #include "cli/gan_steps.h"
+#include "cli/solvers.h"
 #include "cli/training.h"
 #include "tool/plan_notes.h"
+#include "tool/report.h"
 
 /* Seconds spent on choosing a setting before training when no stored plan fits. */
 static const double tune_seconds = 5;
 
+static graphi_status by_one(struct training *t, struct result *result)
+{
+    if (t->options.explain)
+        job_explain(&t->options, t->job.plan);
+    graphi_status status = training_run(t);
+    result_plan(result, t->job.plan, t->job.run);
+    job_row(&t->job, t->job.name, result);
+    job_record(&t->job, result);
+    return status == GRAPHI_OK ? job_timeline(&t->job, 1, result) : status;
+}
+
+static graphi_status by_solvers(struct training *t, struct result *result)
+{
+    graphi_solver_info first;
+    if (t->options.explain && graphi_group_at(t->group, 0, &first))
+        job_explain(&t->options, first.plan);
+    const graphi_status status = training_run(t);
+    solvers_result(&t->job, t->group, result);
+    return status;
+}
+
 int command_train(const struct options *options)
 {
+    if (gan_is(options->subject) && solvers_asked(options))
+        return report_usage("--solvers", options->subject, "a network that is one graph");
     if (gan_is(options->subject))
         return gan_train(options);
     struct result result = result_begin("train", NULL, options->argc, options->argv);
@@ -19,14 +44,7 @@ int command_train(const struct options *options)
         training_prepare(options, options->subject, GRAPHI_VALIDATION, tune_seconds, &result, &training);
     if (status == GRAPHI_OK) {
         job_describe(&training.job, &result);
-        if (options->explain)
-            job_explain(options, training.job.plan);
-        status = training_run(&training);
-        result_plan(&result, training.job.plan, training.job.run);
-        job_row(&training.job, training.job.name, &result);
-        job_record(&training.job, &result);
-        if (status == GRAPHI_OK)
-            status = job_timeline(&training.job, 1, &result);
+        status = training.group ? by_solvers(&training, &result) : by_one(&training, &result);
         status = job_finish(options, &result, status);
     }
     training_close(&training);

@@ -9,6 +9,7 @@
 #include "cli/form.h"
 #include "cli/gan_steps.h"
 #include "cli/resume.h"
+#include "cli/solvers.h"
 #include "cli/training_log.h"
 #include "tool/plan.h"
 #include "tool/report.h"
@@ -32,7 +33,8 @@ static graphi_status check(const struct options *options)
                             strerror(errno));
     if (options->schedule && graphi_schedule_parse(options->schedule, 1, 0, NULL) != GRAPHI_OK)
         return report_failure(GRAPHI_INVALID);
-    return training_log_check(options->log);
+    const graphi_status status = solvers_check(options);
+    return status == GRAPHI_OK ? training_log_check(options->log) : status;
 }
 
 /* What of a folder was joined or left out, and where there are fewer labels than classes: one wrong byte makes 256 of
@@ -121,7 +123,12 @@ static void tell_saved(void *context, const char *path) { result_file(((struct t
 static void tell_step(void *context, const graphi_trainer_info *info)
 {
     struct training *t = context;
-    job_clock(&t->job);
+    graphi_group_info group;
+    graphi_group_get_info(t->group, &group);
+    if (t->group)
+        job_clock_ms(&t->job, group.step_ms);
+    else
+        job_clock(&t->job);
     report_progress(t->options.quiet,
                     "step %llu of %llu, epoch %lld, loss %.4f, %.1f ms a step, %.0f samples/s, %.0f s left",
                     (unsigned long long)info->step, (unsigned long long)info->last_step, (long long)info->at.epoch,
@@ -186,7 +193,8 @@ static graphi_status tell_validated(void *context, const graphi_trainer_info *in
 graphi_trainer_options training_usual(struct training *t)
 {
     const struct options *o = &t->options;
-    graphi_trainer_options how = {.graph = {t->job.graph},
+    graphi_trainer_options how = {.graph = {t->group ? graphi_group_graph(t->group) : t->job.graph},
+                                  .stepper = graphi_group_stepper(t->group),
                                   .evaluation = t->validates ? t->validation.job.graph : NULL,
                                   .state = t->job.state,
                                   .machine = t->job.machine,
@@ -253,12 +261,16 @@ graphi_status training_prepare(const struct options *options, const char *name, 
 {
     char columns[128];
     graphi_status status = training_open(options, name, split, result, t);
+    const bool group = solvers_asked(&t->options);
+    if (status == GRAPHI_OK && group)
+        status = solvers_open(&t->options, &t->job, &t->group);
     if (status != GRAPHI_OK)
         return status;
     const graphi_trainer_options how = training_usual(t);
-    if ((status = training_begin(t, &how)) != GRAPHI_OK || (status = job_plan(&t->job, tune)) != GRAPHI_OK)
+    if ((status = training_begin(t, &how)) != GRAPHI_OK ||
+        (!group && (status = job_plan(&t->job, tune)) != GRAPHI_OK))
         return status;
-    if ((status = graphi_trainer_use(t->trainer, 0, t->job.run)) != GRAPHI_OK ||
+    if ((!group && (status = graphi_trainer_use(t->trainer, 0, t->job.run)) != GRAPHI_OK) ||
         (t->validates && (status = graphi_trainer_use(t->trainer, -1, t->validation.job.run)) != GRAPHI_OK))
         return report_failure(status);
     snprintf(columns, sizeof columns, "step,epoch,loss,rate,%s_loss,%s", split == GRAPHI_TEST ? "test" : "validation",
@@ -315,6 +327,7 @@ void training_close(struct training *t)
     if (t->log.file)
         fclose(t->log.file);
     graphi_trainer_destroy(t->trainer);
+    graphi_group_destroy(t->group);
     if (t->validates)
         evaluator_close(&t->validation);
     graphi_data_close(t->data);

@@ -15,6 +15,7 @@ struct training {
     struct evaluator validation;
     bool validates;
     graphi_trainer *trainer;
+    graphi_group *group; /* that takes the steps; NULL: the trainer does */
     struct output_log log;
     struct result *result;
     bool reported; /* what ended training was */

@@ -222,7 +222,8 @@ graphi_value graph_append(graphi_graph *graph, const struct op_kind *kind, int i
     graphi_status status = graph->status;
     int32_t id = (int32_t)graph->nodes.count;
     struct call call = {.node = {.kind = kind, .inputs = inputs, .scope = graph->scope, .backward = graph->backward,
-                                 .order = id, .successor = -1, .origin = graph->rewritten ? -1 : id,
+                                 .update = graph->updating, .order = id, .successor = -1,
+                                 .origin = graph->rewritten ? -1 : id,
                                  .key = hash_u64(hash_string(HASH_START, graph->scope), (uint64_t)id)}};
     call.in = call.few_in;
     call.out = call.few_out;

@@ -36,6 +36,8 @@ struct value {
     bool multiplied;        /* parameter that graphi_multiply was told of: */
     double rate, decay;     /* what learning rate and weight decay are multiplied by for it */
     bool assigned;          /* parameter whose storage some result takes over */
+    bool by_rows;           /* parameter whose update is of the rows that were read */
+    int32_t updates;        /* gradient: the parameter, plus one, whose update reads it (graphi_minimize); 0: none */
 };
 
 struct node {
@@ -56,6 +58,7 @@ struct node {
     int32_t origin;             /* of messages: the node of the user's graph that this one is or stands for, -1: none */
     bool backward;              /* made by differentiation */
     bool differentiated;        /* a gradient passes it */
+    bool update;                /* made by graphi_minimize behind the gradients */
 };
 
 struct symbol {
@@ -89,6 +92,7 @@ struct graphi_graph {
     bool rewritten;        /* by passes: nodes appended now are none of the user's */
     int depth;             /* of regions in regions; 0: it has none */
     bool backward;         /* nodes appended now belong to the backward pass */
+    bool updating;         /* nodes appended now belong to an update */
     graphi_graph *retired; /* regions of killed nodes: clones may still borrow their names */
     graphi_graph *next;    /* in such a list */
 };

@@ -241,11 +241,28 @@ static void append_update(struct update *u, const struct update_target *t)
     assign_to(graph, t, t->parameter, op2(graph, "sub", old, step));
 }
 
+/* So that whoever adds gradients of several solvers (group/split.h) finds them: each is the result of a node, and read
+ * for one update alone. Those of rows cannot be added number by number. */
+static void mark_gradient(graphi_graph *graph, struct update_target *t)
+{
+    graph->values.data[t->parameter].by_rows = t->rows != GRAPHI_NONE;
+    if (t->rows != GRAPHI_NONE)
+        return;
+    const struct value *value = graph_value(graph, t->gradient);
+    if (value->kind != VALUE_RESULT || value->updates)
+        t->gradient = op1(graph, "identity", t->gradient);
+    if (t->gradient != GRAPHI_NONE)
+        graph->values.data[t->gradient].updates = t->parameter + 1;
+}
+
 static graphi_status append_updates(struct update *u, int n, struct update_target *target)
 {
     graphi_graph *graph = u->graph;
     for (int i = 0; i < n; i++)
         TRY(choose_form(u, &target[i]));
+    for (int i = 0; i < n; i++)
+        mark_gradient(graph, &target[i]);
+    graph->updating = true;
     graphi_scope(graph, "update");
     if (u->options.kind == GRAPHI_MOMENTUM)
         u->momentum = scalar(graph, or_default(u->options.momentum, 0.9));
@@ -336,6 +353,7 @@ static graphi_status update_all(graphi_graph *graph, const graphi_optimizer *opt
     const bool backward = graph->backward;
     graph->backward = true;
     graphi_status status = append_updates(&u, n, target);
+    graph->updating = false;
     graph->backward = backward;
     graph->scope = scope;
     return status ? status : graph->status;

@@ -107,6 +107,7 @@ void model_train(graphi_graph *graph, graphi_value loss, const graphi_model_opti
     if (options->evaluation || options->forward)
         return;
     graphi_optimizer settled = *optimizer;
+    settled.sparse = options->dense ? GRAPHI_OFF : settled.sparse;
     settled.learning_rate = graphi_input(graph, "learning_rate", GRAPHI_F32, 0, NULL);
     graphi_minimize(graph, loss, &settled);
 }

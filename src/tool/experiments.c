@@ -54,6 +54,8 @@ const struct experiment experiments[] = {
     {"search", "malleable's search against random search and Nelder-Mead, simulated", STUDY_NETWORKS, NULL, NULL},
     {"simulator-error", "predicted against measured steps, every network and policy",
      BENCH_NETWORKS " --seconds --quick", NULL, NULL},
+    {"solvers", "training steps by two solvers of half of the cores beside one of all (numa-caffe.txt)",
+     "M... --seed --precision" BENCH_COMPILE BENCH_TRAINING " --seconds --quick", NULL, NULL},
     {"sparse", "training of a table of embeddings: rows that were read updated, against all rows", "--cores --quick",
      NULL, NULL},
     {"strategies", "every policy against the lower bound, simulated", STUDY_NETWORKS, NULL, NULL},

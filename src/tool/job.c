@@ -173,18 +173,33 @@ graphi_status job_beside(const struct job *first, const graphi_model_options *mo
 enum { CLOCKED = 1 << 20 };
 
 /* No memory for it is no reason to stop. */
-void job_clock(struct job *job)
+void job_clock_ms(struct job *job, double ms)
 {
-    graphi_run_info info;
     int64_t at = job->clocked % CLOCKED;
     bool full = job->clocked < CLOCKED && (at & (at - 1)) == 0; /* 0, 1, 2, 4, ... are there */
     double *more = full ? realloc(job->ms, (size_t)(at ? 2 * at : 1) * sizeof *more) : job->ms;
     if (!more)
         return;
     job->ms = more;
-    graphi_run_get_info(job->run, &info);
-    job->ms[at] = info.last_ms;
+    job->ms[at] = ms;
     job->clocked++;
+}
+
+void job_clock(struct job *job)
+{
+    graphi_run_info info;
+    graphi_run_get_info(job->run, &info);
+    job_clock_ms(job, info.last_ms);
+}
+
+static int clocked_of(const struct job *job) { return (int)(job->clocked < CLOCKED ? job->clocked : CLOCKED); }
+
+void job_times(struct job *job, json_t *row, struct result *result)
+{
+    if (!clocked_of(job))
+        return;
+    result_times(row, job->ms, clocked_of(job));
+    resident_row(result, row);
 }
 
 json_t *job_row(struct job *job, const char *id, struct result *result)
@@ -192,7 +207,7 @@ json_t *job_row(struct job *job, const char *id, struct result *result)
     graphi_plan_info plan;
     graphi_plan_get_info(job->plan, &plan);
     json_t *row = result_row(result, id, "graphi");
-    int count = (int)(job->clocked < CLOCKED ? job->clocked : CLOCKED);
+    const int count = clocked_of(job);
     result_setting(row, &plan.setting);
     result_number(row, "lower_bound_ms", plan.lower_bound_ms);
     result_number(row, "predicted_ms", plan.predicted_ms);
@@ -200,8 +215,7 @@ json_t *job_row(struct job *job, const char *id, struct result *result)
         return row;
     graphi_machine_info machine;
     graphi_machine_get_info(job->machine, &machine);
-    result_times(row, job->ms, count);
-    resident_row(result, row);
+    job_times(job, row, result);
     result_rate(row, job_rating(job->graph, &machine, plan.precision), result_median(job->ms, count));
     return row;
 }

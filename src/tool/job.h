@@ -58,6 +58,10 @@ uint64_t job_random(uint64_t *state);
 
 /* Remembers how long the run's last execution took, for job_row(). */
 void job_clock(struct job *job);
+void job_clock_ms(struct job *job, double ms); /* the same, of somebody else's execution */
+
+/* Those times, and memory, in a row. */
+void job_times(struct job *job, json_t *row, struct result *result);
 
 /* A row with the plan's setting and forecast and the times that were remembered. Borrowed reference. */
 json_t *job_row(struct job *job, const char *id, struct result *result);

@@ -33,6 +33,7 @@ enum option_flags {
     OF_COMPARE = 1 << 20, /* of outputs with expected ones */
     OF_GENERATE = 1 << 21,
     OF_INPUT = 1 << 22, /* what is fed */
+    OF_GROUP = 1 << 23, /* several solvers */
 };
 
 struct option {

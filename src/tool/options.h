@@ -45,6 +45,9 @@ struct options {
     bool resume, overwrite, check_numerics, training, inference, merged, batch_norm, lrn, auxiliary, bottleneck;
     const char *role;
     const char *log;
+    const char *solvers, *reduction;
+    int leaves;
+    bool deterministic, must_place, oversubscribe;
     const char *machine;
     const char *input[32];
     int input_count;

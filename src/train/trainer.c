@@ -40,6 +40,10 @@ static graphi_status settle_parts(struct graphi_trainer *t)
     if (!how->graph[0])
         return fail(GRAPHI_INVALID, "trainer", "found no graph, expected one that learns");
     t->parts = how->graph[1] ? 2 : 1;
+    if (how->stepper && (how->graph[1] || how->begin || how->times[0] > 1))
+        return fail(GRAPHI_INVALID, "trainer",
+                    "found a stepper beside a second graph, `times` or `begin`, expected one graph that it takes one "
+                    "step of");
     for (int i = 0; i < t->parts; i++) {
         if (how->times[i] < 0)
             return fail(GRAPHI_INVALID, "trainer", "found %d times a step, expected some", how->times[i]);
@@ -55,6 +59,15 @@ static graphi_status settle_parts(struct graphi_trainer *t)
     how->rate_input = how->rate_input ? how->rate_input : "learning_rate";
     how->schedule = how->schedule ? how->schedule : "constant";
     return GRAPHI_OK;
+}
+
+static graphi_status check_stepper(const struct graphi_trainer *t)
+{
+    const graphi_stepper *stepper = t->how.stepper;
+    if (!stepper || (stepper->batch == t->feeder.batch && !t->how.training.symbol))
+        return GRAPHI_OK;
+    return fail(GRAPHI_INVALID, "trainer", "found batches of %s%lld samples, expected %lld, those of the stepper",
+                t->how.training.symbol ? "up to " : "", (long long)t->feeder.batch, (long long)stepper->batch);
 }
 
 /* After the feed, which knows how long an epoch is. */
@@ -173,6 +186,7 @@ static graphi_status open(struct graphi_trainer *t)
     trainer_watch(t);
     TRY(feeder_open(&t->how.training, true, t->how.seed, &t->feeder));
     TRY(check_inputs(t));
+    TRY(check_stepper(t));
     TRY(settle_length(t));
     TRY(make_state(t));
     TRY(open_validation(t));
@@ -245,7 +259,7 @@ static graphi_status compile(struct graphi_trainer *t, int part, const graphi_gr
 
 graphi_status trainer_compile(struct graphi_trainer *t)
 {
-    for (int i = 0; i < t->parts; i++)
+    for (int i = 0; i < t->parts && !t->how.stepper; i++)
         TRY(compile(t, i, t->how.graph[i]));
     if (t->validates)
         TRY(compile(t, EVALUATION, t->how.evaluation));

@@ -59,13 +59,38 @@ static double blend(double mean, double fresh)
     return isnan(mean) ? fresh : 0.95 * mean + 0.05 * fresh;
 }
 
-static graphi_status take_losses(struct graphi_trainer *t)
+/* Somebody else's step, of the batch as it is in the buffers. */
+static graphi_status have_stepped(struct graphi_trainer *t, uint64_t first_sample, float *loss)
 {
-    float loss[GRAPHI_TRAINER_LOSSES] = {0};
+    const struct feeder *f = &t->feeder;
+    graphi_feed_array inputs[GRAPHI_FEED_ARRAYS];
+    for (int i = 0; i < f->count; i++) {
+        const struct feeder_input *input = &f->input[i];
+        inputs[i] = (graphi_feed_array){input->name, input->dtype, input->sample_bytes, input->buffer};
+    }
+    const graphi_step_batch batch = {.inputs = inputs,
+                                     .count = f->count,
+                                     .samples = f->batch,
+                                     .first_sample = first_sample,
+                                     .rate_input = t->how.rate_input,
+                                     .rate = (float)t->info.rate};
+    return t->how.stepper->step(t->how.stepper->context, &batch, loss);
+}
+
+static graphi_status get_losses(struct graphi_trainer *t, float *loss)
+{
+    for (int i = 0; i < GRAPHI_TRAINER_LOSSES; i++)
+        if (t->how.loss[i].output)
+            TRY(graphi_run_get(t->run[t->how.loss[i].graph], t->how.loss[i].output, GRAPHI_F32, &loss[i],
+                               sizeof loss[i]));
+    return GRAPHI_OK;
+}
+
+static graphi_status take_losses(struct graphi_trainer *t, const float *loss)
+{
     for (int i = 0; i < GRAPHI_TRAINER_LOSSES; i++) {
         if (!t->how.loss[i].output)
             continue;
-        TRY(graphi_run_get(t->run[t->how.loss[i].graph], t->how.loss[i].output, GRAPHI_F32, &loss[i], sizeof loss[i]));
         if (!isfinite(loss[i]))
             return fail(GRAPHI_NONFINITE, t->how.loss[i].output,
                         "found %g at step %llu, expected a finite number; --check-numerics names the operation",
@@ -84,9 +109,12 @@ static graphi_status take_step(struct graphi_trainer *t)
     t->info.rate = graphi_schedule_rate(&t->schedule, (int64_t)t->info.step);
     tell_rate(t, t->info.rate);
     TRY(next_batch(t));
-    for (int i = 0; i < t->parts; i++)
-        TRY(execute(t, i, batch * (uint64_t)t->feeder.batch));
-    TRY(take_losses(t));
+    float loss[GRAPHI_TRAINER_LOSSES] = {0};
+    const uint64_t first_sample = batch * (uint64_t)t->feeder.batch;
+    for (int i = 0; i < t->parts && !t->how.stepper; i++)
+        TRY(execute(t, i, first_sample));
+    TRY(t->how.stepper ? have_stepped(t, first_sample, loss) : get_losses(t, loss));
+    TRY(take_losses(t, loss));
     t->info.step = graphi_state_step(t->state) / (uint64_t)t->runs_a_step;
     return GRAPHI_OK;
 }

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Training by several solvers (graphi/group.h), as the options ask for it. */
+#ifndef CLI_SOLVERS_H
+#define CLI_SOLVERS_H
+
+#include "tool/job.h"
+
+/* Whether any option asks for a group. */
+bool solvers_asked(const struct options *options);
+
+/* What is wrong with these options whatever the network: USAGE, reported. */
+graphi_status solvers_check(const struct options *options);
+
+/* The group over the job's state, for graphs of other batches of its network. Reported. */
+graphi_status solvers_open(const struct options *options, struct job *job, graphi_group **out);
+
+/* What a checkpoint says of leaves, into at least 16 bytes: the number, or "". */
+void solvers_leaves(const struct job *job, char *word);
+
+/* Whether it is a value of --solvers, of --reduction. */
+bool solvers_are_count(const char *word);
+bool solvers_are_reduction(const char *word);
+
+/* The row of a training by a group, and what its solvers have to tell. */
+void solvers_result(struct job *job, const graphi_group *group, struct result *result);
+
+#endif
