@@ -106,6 +106,15 @@ static inline void node_text(struct proto *node, const char *name, const char *v
     proto_add(node, 5, &a);
 }
 
+static inline void node_texts(struct proto *node, const char *name, const char *words)
+{
+    struct proto a = {0};
+    proto_text(&a, 1, name);
+    proto_words(&a, 9, words);
+    proto_int(&a, 20, 8);
+    proto_add(node, 5, &a);
+}
+
 static inline void node_graph(struct proto *node, const char *name, const struct proto *graph)
 {
     struct proto a = {0};

@@ -608,7 +608,7 @@ def test_bench_words(cli):
     """The same mistake has the same status in train and bench; a word that chooses nothing is one; Ctrl-C is no
     failure."""
     table = cli.bench("table_1")
-    for experiment in ("pinning", "loss-curves", "inference"):
+    for experiment in ("pinning", "loss-curves"):
         assert "googlenet" in cli.run("bench", experiment, "nonet", expect=2).stderr
     for experiment in ("table-1", "table-6", "figure-4", "wavefront"):  # simulated; a row "missing" and exit 0 once
         assert "nonet" in cli.run("bench", experiment, "pathnet", "nonet", expect=2).stderr

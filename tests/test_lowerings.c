@@ -516,6 +516,93 @@ static void attention(void **state)
     }
 }
 
+/* What the loop operation has no form of is unrolled: lengths (one of them 0), peepholes, clip, other activations. */
+static void unrolled_cell(const char *type, int64_t gates, const char *direction, int64_t layout, int64_t coupled)
+{
+    const int64_t d = strcmp(direction, "bidirectional") == 0 ? 2 : 1, states = gates == 4;
+    const int32_t lengths[3] = {5, 0, 2};
+    begin(3, layout ? (int64_t[]){3, 5, 3} : (int64_t[]){5, 3, 3});
+    weights("w", DIMS(d, gates * 4, 3));
+    weights("r", DIMS(d, gates * 4, 4));
+    weights("b", DIMS(d, gates * 8));
+    weights("h", 3, layout ? (int64_t[]){3, d, 4} : (int64_t[]){d, 3, 4});
+    weights("c", 3, layout ? (int64_t[]){3, d, 4} : (int64_t[]){d, 3, 4});
+    weights("p", DIMS(d, 12));
+    graph_constant(&graph, "n", 6, 1, (int64_t[]){3}, lengths, sizeof lengths);
+    struct proto node = node_of(type, states ? "x w r b n h c p" : "x w r b n h", states ? "y z k" : "y z");
+    node_int(&node, "hidden_size", 4);
+    node_text(&node, "direction", direction);
+    node_float(&node, "clip", 0.75f);
+    if (layout)
+        node_int(&node, "layout", 1);
+    if (states)
+        node_int(&node, "input_forget", coupled);
+    if (gates == 3)
+        node_int(&node, "linear_before_reset", coupled);
+    if (gates == 1)
+        node_texts(&node, "activations", d == 2 ? "Elu HardSigmoid" : coupled ? "Softsign" : "LeakyRelu");
+    add(&node);
+    graph_port(&graph, 12, "z", F32, -1, NULL);
+    if (states)
+        graph_port(&graph, 12, "k", F32, -1, NULL);
+    agree(14, PLANNED);
+}
+
+static void unrolled(void **state)
+{
+    static const char *const directions[] = {"forward", "reverse", "bidirectional"};
+    for (int i = 0; i < 3; i++)
+        for (int64_t variant = 0; variant < 2; variant++) {
+            unrolled_cell("LSTM", 4, directions[i], variant, variant);
+            unrolled_cell("GRU", 3, directions[i], variant, variant);
+            unrolled_cell("RNN", 1, directions[i], variant, variant);
+        }
+}
+
+/* Batch first on the loop operation. */
+static void batch_first(void **state)
+{
+    for (int64_t d = 1; d <= 2; d++) {
+        begin(DIMS(2, 5, 3));
+        weights("w", DIMS(d, 16, 3));
+        weights("r", DIMS(d, 16, 4));
+        weights("b", DIMS(d, 32));
+        weights("h", DIMS(2, d, 4));
+        weights("c", DIMS(2, d, 4));
+        struct proto node = node_of("LSTM", "x w r b - h c", "y z k");
+        node_int(&node, "hidden_size", 4);
+        node_int(&node, "layout", 1);
+        node_text(&node, "direction", d == 2 ? "bidirectional" : "reverse");
+        add(&node);
+        graph_port(&graph, 12, "z", F32, -1, NULL);
+        graph_port(&graph, 12, "k", F32, -1, NULL);
+        agree(14, PLANNED);
+    }
+}
+
+/* A convolution between whole numbers, as quantizers write it: one scale, and one a channel. */
+static void quantized(void **state)
+{
+    static const float scales[4] = {0.02f, 0.05f, 0.01f, 0.03f};
+    static const int8_t zeros[4] = {0, 3, -5, 1};
+    for (int channels = 0; channels < 2; channels++) {
+        begin(DIMS(2, 3, 6, 5));
+        scalar("scale", 0.0625f);
+        graph_constant(&graph, "zero", 2, 0, NULL, &(uint8_t){128}, 1);
+        weights("w", DIMS(4, 3, 3, 3));
+        graph_constant(&graph, "scales", F32, channels, (int64_t[]){4}, scales, channels ? 16 : 4);
+        graph_constant(&graph, "zeros", 3, channels, (int64_t[]){4}, zeros, channels ? 4 : 1);
+        op("QuantizeLinear", "x scale zero", "q");
+        op("DequantizeLinear", "q scale zero", "d");
+        op("Conv", "d w", "a");
+        op("QuantizeLinear", "a scales zeros", "b");
+        op("DequantizeLinear", "b scales zeros", "e");
+        op("Relu", "e", "y");
+        graph_port(&graph, 12, "b", 3, -1, NULL);
+        agree(17, PLANNED);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -524,7 +611,8 @@ int main(void)
         cmocka_unit_test(recurrences),  cmocka_unit_test(activations),   cmocka_unit_test(comparisons),
         cmocka_unit_test(indexing),     cmocka_unit_test(whole_numbers), cmocka_unit_test(resampling),
         cmocka_unit_test(transposed),   cmocka_unit_test(reductions),    cmocka_unit_test(norms),
-        cmocka_unit_test(attention),
+        cmocka_unit_test(attention),    cmocka_unit_test(unrolled),      cmocka_unit_test(batch_first),
+        cmocka_unit_test(quantized),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Makes the Python environment of one peer of `graphi bench frameworks`, or of the fits of `graphi bench regression` (sklearn),
-# of `graphi bench recurrent`, of `graphi bench run-cost` (onnxruntime), or of `graphi bench dynamic` (dynet, pytorch).
+# of `graphi bench recurrent` and `inference`, of `graphi bench run-cost` (onnxruntime), or of `graphi bench dynamic` (dynet, pytorch).
 # Usage: setup.sh pytorch|tensorflow|jax|sklearn|onnxruntime|openvino|dynet FOLDER
 # The benchmark calls it when FOLDER/NAME lacks; a failed installation leaves nothing behind.
 set -eu

@@ -13,7 +13,7 @@
 const struct command commands[] = {
     {"bench", "EXPERIMENT [M...]", "one experiment",
      OF_COMPILE | OF_CORES | OF_SETTING | OF_PLAN | OF_TIMELINE | OF_OUT | OF_NETWORK | OF_FORM | OF_DIRECTION |
-         OF_MACHINE | OF_BENCH,
+         OF_PATH | OF_MACHINE | OF_BENCH,
      0, NULL, NULL},
     {0},
 };

@@ -20,7 +20,7 @@ enum {
     /* What any command that compiles a network takes. */
     OF_COMPILED = OF_COMPILE | OF_CORES | OF_SETTING | OF_PLAN | OF_TIMELINE | OF_OUT | OF_NETWORK,
     OF_ANY_FORM = OF_FORM | OF_DIRECTION,
-    OF_TRAINED = OF_CHECKPOINT | OF_DATA | OF_TEXT, /* the network that data or a checkpoint are of */
+    OF_TRAINED = OF_CHECKPOINT | OF_PATH | OF_DATA | OF_TEXT, /* the network that data or a checkpoint are of */
     OF_LEARNING = OF_COMPILED | OF_FORM | OF_TRAINED | OF_USE,
 };
 
@@ -28,7 +28,7 @@ const struct command commands[] = {
     {"info", NULL, "topology, instruction set, quota, effective threads, measured roof", OF_CORES | OF_OUT,
      COMMAND_OUT_IS_FILE, command_info, NULL},
     {"demo", NULL, "train PathNet on Fashion-MNIST, compare engines, write timeline.html",
-     OF_COMPILED | OF_CHECKPOINT | OF_DATA | OF_USE | OF_TRAIN, COMMAND_TRAINS, command_demo, NULL},
+     OF_COMPILED | OF_CHECKPOINT | OF_PATH | OF_DATA | OF_USE | OF_TRAIN, COMMAND_TRAINS, command_demo, NULL},
     {"train", "M", "train a network on real data", OF_LEARNING | OF_TRAIN | OF_GROUP, COMMAND_TRAINS, command_train,
      NULL},
     {"eval", "M", "loss and metric of a checkpoint on the test split", OF_LEARNING | OF_SPLIT | OF_OUTPUT,
@@ -45,7 +45,7 @@ const struct command commands[] = {
     {"simulate", "M", "run in virtual time on a machine description",
      OF_COMPILED | OF_ANY_FORM | OF_TRAINED | OF_MACHINE, 0, command_simulate, NULL},
     {"bench", "EXPERIMENT [M...]", "one experiment, ours and peers in one run",
-     OF_COMPILED | OF_ANY_FORM | OF_MACHINE | OF_BENCH, COMMAND_OWN_PLANS, command_bench, bench_experiments},
+     OF_COMPILED | OF_ANY_FORM | OF_PATH | OF_MACHINE | OF_BENCH, COMMAND_OWN_PLANS, command_bench, bench_experiments},
     {"show", "FILE...", "results stored by --json as tables; --out DIR: as pictures", OF_OUT, COMMAND_OUT_LATER,
      command_show, NULL},
     {"conformance", "[DIR]", "ONNX backend tests, a table per operator", OF_COMPARE, 0, command_conformance, NULL},

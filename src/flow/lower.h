@@ -47,10 +47,11 @@ struct lower_row {
     const char *builds; /* operation of ours, for functions shared by rows; NULL */
 };
 
+/* clang-format off */
 #define LOWERINGS(X)                                                                                                   \
-    X(elementwise)                                                                                                     \
-    X(activations) X(comparisons) X(images) X(resampling) X(shapes) X(indexing) X(products) X(reductions) X(norms)     \
-        X(recurrent)
+    X(elementwise) X(activations) X(comparisons) X(images) X(resampling) X(shapes) X(indexing) X(products)             \
+    X(reductions) X(norms) X(quantization) X(recurrent)
+/* clang-format on */
 #define X(family) extern const struct lower_row lower_##family[];
 LOWERINGS(X)
 #undef X

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lowerings of LSTM, GRU and RNN with constant weights: a product over all steps and one loop operation a direction.
- * Peepholes, lengths, other activations and layout 1 stay with the interpreter. One thread lowers. */
-#include "flow/lower.h"
+ * Peepholes, lengths, clip, coupled gates and other activations are unrolled (unrolled.h). One thread lowers. */
+#include "flow/unrolled.h"
 
 #include "base/memory.h"
 #include "graphi/recurrent.h"
@@ -15,8 +15,8 @@ struct layer {
     struct lower_call *c;
     graphi_cell cell;
     int64_t steps, rows, inputs, hidden, gates, directions;
-    bool reverse, after; /* after: the reset gate comes after the product */
-    graphi_value x;      /* [steps rows, inputs] */
+    bool reverse, batch_first, after; /* after: the reset gate comes after the product */
+    graphi_value x;                   /* [steps rows, inputs] */
     graphi_value y[2], h[2], last_c[2];
 };
 
@@ -45,23 +45,30 @@ static bool has_shape(const graphi_tensor *value, int rank, int64_t a, int64_t b
     return !value || (value->rank == rank && memcmp(value->dims, dims, (size_t)rank * sizeof *dims) == 0);
 }
 
+static bool has_state(const struct layer *l, int input)
+{
+    const graphi_tensor *value = op_in(&l->c->call, input);
+    return l->batch_first ? has_shape(value, 3, l->rows, l->directions, l->hidden)
+                          : has_shape(value, 3, l->directions, l->rows, l->hidden);
+}
+
 static graphi_status find(struct lower_call *c, struct layer *l)
 {
     const char *direction = op_string(&c->call, "direction", "forward");
     for (int i = 0; i < c->call.ins; i++)
-        if (c->call.in[i])
-            TRY(lower_floats(c, i)); /* lengths are none */
-    const graphi_tensor *x = c->call.in[X], *again = c->call.in[R];
+        if (c->call.in[i] && i != LENGTHS)
+            TRY(lower_floats(c, i));
+    const graphi_tensor *x = c->call.in[X], *again = c->call.in[R], *lengths = op_in(&c->call, LENGTHS);
     *l = (struct layer){.c = c,
                         .cell = c->node->type[0] == 'L'   ? GRAPHI_LSTM
                                 : c->node->type[0] == 'G' ? GRAPHI_GRU
                                                           : GRAPHI_RNN};
-    if (x->rank != 3 || again->rank != 3 || op_in(&c->call, PEEPHOLES) || op_attribute(&c->call, "clip") ||
-        op_int(&c->call, "layout", 0) || op_int(&c->call, "input_forget", 0))
-        return lower_fail(c, "found peepholes, clip, layout or input_forget, expected none for a plan");
+    if (x->rank != 3 || again->rank != 3)
+        return lower_fail(c, "found X of rank %d and R of rank %d, expected 3", x->rank, again->rank);
     l->gates = cells[l->cell].gates;
-    l->steps = x->dims[0];
-    l->rows = x->dims[1];
+    l->batch_first = op_int(&c->call, "layout", 0) != 0;
+    l->steps = x->dims[l->batch_first];
+    l->rows = x->dims[!l->batch_first];
     l->inputs = x->dims[2];
     l->hidden = op_int(&c->call, "hidden_size", again->dims[2]);
     if (l->hidden != again->dims[2])
@@ -71,17 +78,25 @@ static graphi_status find(struct lower_call *c, struct layer *l)
     l->directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
     l->after = l->cell == GRAPHI_GRU && op_int(&c->call, "linear_before_reset", 0) != 0;
     const int64_t all = l->gates * l->hidden, d = l->directions;
-    if (!usual_activations(l) || (d == 1 && !l->reverse && strcmp(direction, "forward") != 0))
-        return lower_fail(c, "found other activations or another direction, expected the usual ones");
+    if (d == 1 && !l->reverse && strcmp(direction, "forward") != 0)
+        return lower_fail(c, "found direction \"%.50s\", expected forward, reverse or bidirectional", direction);
     if (!has_shape(c->call.in[W], 3, d, all, l->inputs) || !has_shape(again, 3, d, all, l->hidden) ||
-        !has_shape(op_in(&c->call, B), 2, d, 2 * all, 0) ||
-        !has_shape(op_in(&c->call, INITIAL_H), 3, d, l->rows, l->hidden) ||
-        !has_shape(op_in(&c->call, INITIAL_C), 3, d, l->rows, l->hidden))
+        !has_shape(op_in(&c->call, B), 2, d, 2 * all, 0) || !has_state(l, INITIAL_H) || !has_state(l, INITIAL_C) ||
+        !has_shape(op_in(&c->call, PEEPHOLES), 2, d, 3 * l->hidden, 0) ||
+        (lengths && (lengths->rank != 1 || lengths->count != l->rows || lengths->type != T_I32)))
         return lower_fail(c, "found shapes that do not fit, expected those of %s", c->node->type);
-    for (int i = W; i <= B; i++)
-        if (lower_in(c, i) && !lower_in(c, i)->known)
-            return lower_fail(c, "found weights that are computed, expected constants");
     return GRAPHI_OK;
+}
+
+/* Whether the loop operation has a form of it. */
+static bool has_loop(const struct layer *l)
+{
+    const struct op_call *call = &l->c->call;
+    for (int i = W; i <= B; i++)
+        if (lower_in(l->c, i) && (!lower_in(l->c, i)->known || op_in(call, i)->type != T_F32))
+            return false;
+    return usual_activations(l) && !op_in(call, PEEPHOLES) && !op_in(call, LENGTHS) && !op_attribute(call, "clip") &&
+           !op_int(call, "input_forget", 0);
 }
 
 static graphi_value initial(struct layer *l, int input, int64_t d)
@@ -92,6 +107,8 @@ static graphi_value initial(struct layer *l, int input, int64_t d)
     if (!given)
         return graphi_fill(g, dims, 2, 0, GRAPHI_F32);
     graphi_value state = lower_plain(l->c->l, given);
+    if (l->batch_first)
+        state = lower_move(l->c->l, state, 3, (const int64_t[]){1, 0, 2});
     if (l->directions == 2)
         state = graphi_slice(g, state, 0, d, d + 1);
     return graphi_reshape(g, state, dims, 2);
@@ -159,15 +176,27 @@ static graphi_value joined(struct layer *l, const graphi_value *parts, int rank,
 
 static graphi_status lower_recurrence(struct lower_call *c)
 {
+    static const int64_t swap[3] = {1, 0, 2}, y_swap[4] = {2, 0, 1, 3};
     struct layer l;
     TRY(find(c, &l));
-    l.x = graphi_reshape(c->l->graph, lower_plain(c->l, lower_in(c, X)), (int64_t[]){l.steps * l.rows, l.inputs}, 2);
+    if (!has_loop(&l))
+        return lower_unrolled(c);
+    graphi_value x = lower_plain(c->l, lower_in(c, X));
+    if (l.batch_first)
+        x = lower_move(c->l, x, 3, swap);
+    l.x = graphi_reshape(c->l->graph, x, (int64_t[]){l.steps * l.rows, l.inputs}, 2);
     for (int64_t d = 0; d < l.directions; d++)
         TRY(convert(&l, d));
-    const int64_t y[4] = {l.steps, 1, l.rows, l.hidden}, state[3] = {1, l.rows, l.hidden};
-    TRY(lower_set(c, 0, joined(&l, l.y, 4, y, 1), false));
-    TRY(lower_set(c, 1, joined(&l, l.h, 3, state, 0), false));
-    return l.cell == GRAPHI_LSTM ? lower_set(c, 2, joined(&l, l.last_c, 3, state, 0), false) : GRAPHI_OK;
+    const int64_t dims[4] = {l.steps, 1, l.rows, l.hidden}, state[3] = {1, l.rows, l.hidden};
+    graphi_value out[3] = {joined(&l, l.y, 4, dims, 1), joined(&l, l.h, 3, state, 0), GRAPHI_NONE};
+    if (l.cell == GRAPHI_LSTM)
+        out[2] = joined(&l, l.last_c, 3, state, 0);
+    for (int i = 0; i < (l.cell == GRAPHI_LSTM ? 3 : 2); i++) {
+        if (l.batch_first)
+            out[i] = lower_move(c->l, out[i], i ? 3 : 4, i ? swap : y_swap);
+        TRY(lower_set(c, i, out[i], false));
+    }
+    return GRAPHI_OK;
 }
 
 const struct lower_row lower_recurrent[] = {

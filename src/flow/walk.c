@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { FEW = 64, FOLDED_MOST = 64 << 20 };
+enum { FEW = 64, FOLDED_MOST = 256 << 20 };
 
 static const struct lower_row *const families[] = {
 #define X(family) lower_##family,
@@ -115,7 +115,7 @@ graphi_status lower_operator(struct lowering *l, const struct model_node *node, 
                               .wanted = wanted,
                               .attributes = node->attributes,
                               .attribute_count = node->attribute_count};
-    *folded = known && grown(&c.call) * 8 <= FOLDED_MOST;
+    *folded = known && grown(&c.call) * 4 <= FOLDED_MOST;
     graphi_status status = *folded ? fold(&c) : lower_one(&c);
     if (status != GRAPHI_OK) {
         char message[512];

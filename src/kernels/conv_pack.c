@@ -16,7 +16,8 @@
 #include "kernels/pack.h"
 #include "kernels/shares.h"
 
-/* MANY_TILES and LARGE_FORM weigh memory against time: `graphi bench inference googlenet --size small` shows both. */
+/* MANY_TILES and LARGE_FORM weigh memory against time: `graphi bench frameworks googlenet --inference --size small`
+ * shows both. */
 enum {
     WEIGHT_ROWS = 8 /* source channels transformed at a time */,
     TAPS_MAX = 36,

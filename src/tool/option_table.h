@@ -34,6 +34,7 @@ enum option_flags {
     OF_GENERATE = 1 << 21,
     OF_INPUT = 1 << 22, /* what is fed */
     OF_GROUP = 1 << 23, /* several solvers */
+    OF_PATH = 1 << 24, /* where data lie */
 };
 
 struct option {

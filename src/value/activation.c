@@ -93,6 +93,7 @@ graphi_status activations_find(const struct op_call *call, const char *const *de
             return op_fail(call, "found activation \"%s\" of %s, expected one of ONNX's", name, call->op->name);
         if (table[k].must && (!alphas || alpha >= alphas->count))
             return op_fail(call, "found no activation_alpha for %s, expected one", table[k].name);
+        out[i].name = table[k].name;
         out[i].f = table[k].f;
         out[i].alpha = table[k].numbers > 0 ? next(alphas, &alpha, table[k].alpha) : 0;
         out[i].beta = table[k].numbers > 1 ? next(betas, &beta, table[k].beta) : 0;

@@ -6,6 +6,7 @@
 #include "value/op.h"
 
 struct activation {
+    const char *name; /* as ONNX writes it */
     double (*f)(double x, double alpha, double beta);
     double alpha, beta;
 };
