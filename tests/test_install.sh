@@ -61,6 +61,10 @@ cd "$folder/user/twice" && train 100 && train 228
 [ "$(tail -1 log)" = "$(tail -1 ../once/log)" ] || { cat log; fail "train: found another state after resuming"; }
 cd "$folder/user"
 
+"$programs/tree" 100 >log && awk '/^step 100/ { found = $NF } END { exit !(found > 0.9) }' log ||
+    { cat log; fail "tree: found no accuracy above 0.9"; }
+"$programs/lines" 60 >log && awk '/^step  60/ { found = $NF } END { exit !(found && found < 2) }' log ||
+    { cat log; fail "lines: found no loss below 2"; }
 "$programs/serve" 0.2 >log || fail "serve: found status $?: $(cat log)"
 [ "$(grep -c ' x ' log)" = 3 ] || { cat log; fail "serve: found no three rows"; }
 for words in "serve soon" "serve -h" "serve 1 lstm" "serve 1 dcgan" "train soon" "train 0"; do

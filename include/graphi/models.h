@@ -43,6 +43,8 @@ typedef struct graphi_model_options {
     bool bottleneck;      /* resnet20, resnet50: blocks of three convolutions */
     /* dynamic networks: bounds of a batch (graphi_frontier_options). 0: the network's, times the batch */
     int64_t vertices, edges, children;
+    int64_t block_rows; /* most vertices evaluated together; 1: one at a time, the serial policy; 0: 512 */
+    bool in_rounds;     /* graphi_dynamic_options.in_rounds */
     bool dense;           /* updates are of whole tables, as groups of solvers add them (graphi_optimizer.sparse OFF) */
     const char *role;     /* dcgan: "discriminator", "generator", "sample"; NULL: discriminator */
 } graphi_model_options;

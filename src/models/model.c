@@ -85,7 +85,7 @@ static graphi_status check_counts(const graphi_model_options *o)
         int64_t count;
     } all[] = {{"batch", o->batch}, {"image", o->image}, {"classes", o->classes}, {"vocabulary", o->vocabulary},
                {"steps", o->steps}, {"units", o->units}, {"vertices", o->vertices}, {"edges", o->edges},
-               {"children", o->children}};
+               {"children", o->children}, {"block_rows", o->block_rows}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].count < 0)
             return fail(GRAPHI_INVALID, all[i].name, "found %lld, expected at least 1, or 0 for the network's own",

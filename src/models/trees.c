@@ -28,14 +28,17 @@ struct part {
     graphi_value words, labels;
 };
 
-static struct part begin(graphi_graph *graph, const graphi_model_info *sizes, int states)
+static struct part begin(graphi_graph *graph, const graphi_model_info *sizes, const graphi_model_options *options,
+                         int states)
 {
-    const graphi_dynamic_options options = {.graphs = {.vertices = sizes->vertices,
-                                                       .edges = sizes->edges,
-                                                       .functions = sizes->functions,
-                                                       .children = sizes->children},
-                                            .state = {sizes->units, states > 1 ? sizes->units : 0}};
-    struct part p = {.d = graphi_dynamic_begin(graph, &options)};
+    const graphi_dynamic_options how = {.graphs = {.vertices = sizes->vertices,
+                                                   .edges = sizes->edges,
+                                                   .functions = sizes->functions,
+                                                   .children = sizes->children,
+                                                   .rows = options->block_rows},
+                                        .in_rounds = options->in_rounds,
+                                        .state = {sizes->units, states > 1 ? sizes->units : 0}};
+    struct part p = {.d = graphi_dynamic_begin(graph, &how)};
     const int64_t rows = graphi_vertex_rows(p.d);
     p.words = graphi_input(graph, "words", GRAPHI_I32, 1, &rows);
     return p;
@@ -98,7 +101,7 @@ enum { FEATURES = 300 }; /* of words, as Tai's vectors have */
 
 static void build_treelstm(graphi_graph *graph, const graphi_model_info *s, const graphi_model_options *options)
 {
-    struct part p = begin(graph, s, 2);
+    struct part p = begin(graph, s, options, 2);
     graphi_graph *f = graphi_vertex_function(p.d); /* words */
     graphi_value x = words_of(f, &p, s, FEATURES);
     graphi_value pre = graphi_add(f, product(f, x, weight(f, "w", FEATURES, 3 * s->units)), bias(f, "b", 3 * s->units));
@@ -113,7 +116,7 @@ static void build_treelstm(graphi_graph *graph, const graphi_model_info *s, cons
 
 static void build_dependency(graphi_graph *graph, const graphi_model_info *s, const graphi_model_options *options)
 {
-    struct part p = begin(graph, s, 2);
+    struct part p = begin(graph, s, options, 2);
     graphi_graph *f = graphi_vertex_function(p.d);
     graphi_value x = words_of(f, &p, s, FEATURES);
     graphi_value pre = graphi_add(f, product(f, x, weight(f, "w", FEATURES, 3 * s->units)), bias(f, "b", 3 * s->units));
@@ -126,7 +129,7 @@ static void build_dependency(graphi_graph *graph, const graphi_model_info *s, co
 /* Half the squared length of the roots, a mean over samples: vertices whose "root" is 1. */
 static void build_treefc(graphi_graph *graph, const graphi_model_info *s, const graphi_model_options *options)
 {
-    struct part p = begin(graph, s, 1);
+    struct part p = begin(graph, s, options, 1);
     const int64_t rows[] = {graphi_vertex_rows(p.d), 1}, axis = 1, h = s->units;
     const graphi_value root = graphi_input(graph, "root", GRAPHI_F32, 2, rows);
     const graphi_optimizer optimizer = {.kind = GRAPHI_SGD};
@@ -150,7 +153,7 @@ static void build_treefc(graphi_graph *graph, const graphi_model_info *s, const 
 /* Gates i, f, g, o, one product each for the word and the vertex before (graphi_lstm's arithmetic). */
 static void build_chain(graphi_graph *graph, const graphi_model_info *s, const graphi_model_options *options)
 {
-    struct part p = begin(graph, s, 2);
+    struct part p = begin(graph, s, options, 2);
     const int64_t h = s->units;
     graphi_graph *f = graphi_vertex_function(p.d);
     graphi_value pre = graphi_add(f, product(f, words_of(f, &p, s, h), weight(f, "w", h, 4 * h)),
@@ -173,7 +176,7 @@ static void build_chain(graphi_graph *graph, const graphi_model_info *s, const g
 /* h = relu(x W + b + (sum over children) U), classes are distances. */
 static void build_messages(graphi_graph *graph, const graphi_model_info *s, const graphi_model_options *options)
 {
-    struct part p = begin(graph, s, 1);
+    struct part p = begin(graph, s, options, 1);
     const int64_t h = s->units;
     graphi_graph *f = graphi_vertex_function(p.d);
     graphi_value pre = graphi_add(f, product(f, words_of(f, &p, s, h), weight(f, "w", h, h)), bias(f, "b", h));
