@@ -62,3 +62,7 @@ if(TARGET graphi_cli)
   install(FILES ${share}/_graphi DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
   install(FILES ${share}/graphi.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
+
+if(TARGET graphi_mpi)
+  install(TARGETS graphi_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/graphi)
+endif()

@@ -530,6 +530,13 @@ static void groups(void **state)
     graphi_group_info info;
     graphi_solver_info solver;
     float loss[GRAPHI_TRAINER_LOSSES];
+    graphi_ranks *ranks = NULL;
+    graphi_ranks_info place;
+    refused(graphi_ranks_open(NULL, 0, &ranks));
+    refused(graphi_ranks_open("none", 0, NULL));
+    assert_false(graphi_ranks_get_info(NULL, &place));
+    graphi_ranks_close(NULL);
+    assert_null(ranks);
     refused(graphi_group_create(NULL, &group));
     refused(graphi_group_create(&(graphi_group_options){0}, NULL));
     refused(graphi_group_create(&(graphi_group_options){0}, &group));

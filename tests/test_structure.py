@@ -35,6 +35,7 @@ KNOWS = {
     "train": ["engine"],
     "dynamic": ["train"],
     "group": ["train"],
+    "mpi": ["group"],  # what a transport is
     "value": ["base"],
     "onnx": ["value"],
     "flow": ["onnx"],  # and the engine by its public API

@@ -7,7 +7,7 @@ case "${1:-build}" in
 build) ;;
 demo) packages="$packages dataset-fashion-mnist" ;;
 test) packages="$packages dataset-fashion-mnist python3 python3-dev python3-venv python3-sklearn locales" ;;
-long) packages="$packages dataset-fashion-mnist python3 python3-dev python3-venv python3-sklearn locales man-db chromium qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross valgrind libonnx-testdata" ;;
+long) packages="$packages dataset-fashion-mnist python3 python3-dev python3-venv python3-sklearn locales man-db chromium qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross valgrind libonnx-testdata libopenmpi-dev openmpi-bin" ;;
 bench) packages="$packages dataset-fashion-mnist python3 python3-venv libtbb-dev libstarpu-dev libdnnl-dev libopenblas-dev libxsmm-dev" ;;
 *) echo "setup: found '$1', expected build, demo, test, long or bench" >&2; exit 2 ;;
 esac

@@ -26,6 +26,29 @@ extern "C" {
 
 typedef struct graphi_group graphi_group;
 
+/* --- ranks: processes that train together, on one host or many --- */
+
+typedef struct graphi_ranks graphi_ranks;
+
+/* Loads a transport's plugin (`graphi-mpi.so`, which `graphi` finds beside itself) and joins the processes that were
+ * started together. Once in a process. Whoever sends nothing for `timeout_s` (0: 60 seconds) is given up. *out is the
+ * caller's (graphi_ranks_close). Errors, *out untouched: UNSUPPORTED (no such plugin, or the transport does not start),
+ * INVALID, MEMORY. */
+GRAPHI_API graphi_status graphi_ranks_open(const char *plugin, double timeout_s, graphi_ranks **out);
+
+typedef struct graphi_ranks_info {
+    int rank, ranks;             /* of all processes */
+    int local_rank, local_ranks; /* of those on this host */
+} graphi_ranks_info;
+
+/* False where there are none, *info untouched. */
+GRAPHI_API bool graphi_ranks_get_info(const graphi_ranks *ranks, graphi_ranks_info *info);
+
+/* After its groups. Leaves the other processes, or, where one of them was given up, ends them all. NULL is accepted. */
+GRAPHI_API void graphi_ranks_close(graphi_ranks *ranks);
+
+/* --- groups --- */
+
 /* How gradients are added. X(NAME, "as --reduction has it") */
 #define GRAPHI_REDUCTION_LIST(X)                                                                                       \
     X(AUTO, "auto")                                                                                                    \
@@ -65,6 +88,10 @@ typedef struct graphi_group_options {
     const graphi_machine *machine;     /* NULL: all cores of this one */
     const graphi_plan_options *plan;   /* of each solver; executors * width at most its cores */
     const char *loss[GRAPHI_TRAINER_LOSSES]; /* outputs of which the mean is told; none: "loss" */
+    /* Other processes have `solvers` of their own of one group: each is given the whole batch and takes its part, and
+     * all have the same state after a step. Reductions are OWNER. NULL: this process alone. */
+    graphi_ranks *ranks;
+    bool (*stop)(void *context); /* asked in each step, with `context`: whether any process does is told to all */
     uint64_t seed;
     graphi_state *state; /* the caller's, of the first solver; NULL: the group's own, made with `seed` */
 } graphi_group_options;
@@ -73,7 +100,8 @@ typedef struct graphi_group_options {
  * INVALID (a batch that leaves do not divide, fewer samples or leaves than solvers, a graph without updates), USAGE
  * (more solvers than cores, a reduction that is not for so many), UNSUPPORTED (an assigned parameter that has no mean,
  * a table that is updated by rows, threads that cannot be placed), what `build` returned, those of making plans and
- * states; MEMORY. A solver's failure names it. */
+ * states; MEMORY. A solver's failure names it. With ranks also INVALID (another graph, batch or instruction set in
+ * another rank, naming both), IO (a rank that was given up, by its number). */
 GRAPHI_API graphi_status graphi_group_create(const graphi_group_options *options, graphi_group **out);
 
 /* For graphi_trainer_options: the graph of the whole batch, the state of all parameters, and what takes the steps. They
@@ -94,6 +122,7 @@ typedef struct graphi_group_info {
     double step_ms; /* of the last step: all of it */
     /* Of the last step, of the solver that had most of it: waiting for others and adding, which nothing hides. */
     double exchange_ms;
+    bool stopped; /* a process asked to stop */
 } graphi_group_info;
 
 /* All zero for NULL. */

@@ -170,6 +170,7 @@ typedef struct graphi_trainer_options {
     const char *checkpoint;  /* a file; NULL: none */
     int64_t every;           /* steps between checkpoints; 0: one at the end and when it is stopped */
     graphi_trainer_start start;
+    bool reads; /* the checkpoint is gone on from and never written: another process of the same training does */
     /* What the checkpoint says of the network, and going on compares: a name, and of a built-in one its options. */
     const char *network;
     const graphi_model_options *model;

@@ -172,7 +172,7 @@ int command_demo(const struct options *options)
     FILE *out = talk(options);
     fprintf(out, "PathNet on Fashion-MNIST: profile, train, compare\n");
     fflush(out);
-    graphi_status status = training_prepare(&demo, options->subject, GRAPHI_TEST, demo.tune, &result, &training);
+    graphi_status status = training_prepare(&demo, options->subject, GRAPHI_TEST, demo.tune, NULL, &result, &training);
     if (status == GRAPHI_OK) {
         job_describe(&training.job, &result);
         job_explain(options, training.job.plan);

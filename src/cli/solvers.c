@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tool/plan.h"
 #include "tool/report.h"
@@ -12,7 +13,8 @@ enum { USUAL_LEAVES = 8 };
 
 bool solvers_asked(const struct options *o)
 {
-    return o->solvers || o->deterministic || o->leaves || o->reduction || o->must_place || o->oversubscribe;
+    return o->solvers || o->deterministic || o->leaves || o->reduction || o->must_place || o->oversubscribe ||
+           (o->transport && strcmp(o->transport, "mpi") == 0);
 }
 
 /* A whole number up to `most` and nothing behind it; 0: none. */
@@ -71,6 +73,8 @@ graphi_status solvers_check(const struct options *o)
         return report_usage("--reduction", o->reduction, "pair, owner, tree, tree:ARITY, ring or flat");
     if (o->leaves && !o->deterministic)
         return report_usage("--leaves", "no --deterministic", "both");
+    if (o->rank_timeout > 0 && (!o->transport || strcmp(o->transport, "mpi") != 0))
+        return report_usage("--rank-timeout", "no --transport mpi", "both");
     if (o->must_place && o->oversubscribe)
         return report_usage("--must-place", "--oversubscribe too", "one of the two");
     if (beside)
@@ -87,7 +91,53 @@ static graphi_status build(void *context, int64_t batch, graphi_graph **out)
     return graphi_model_create(job->name, &model, out);
 }
 
-graphi_status solvers_open(const struct options *o, struct job *job, graphi_group **out)
+/* Beside the command, as it is built, or where it is installed. */
+static void find_plugin(char *path, size_t size)
+{
+    const ssize_t length = readlink("/proc/self/exe", path, size - 32);
+    path[length > 0 ? length : 0] = 0;
+    char *slash = strrchr(path, '/');
+    strcpy(slash ? slash + 1 : path, "graphi-mpi.so");
+    if (access(path, R_OK) != 0)
+        snprintf(path, size, "%s/graphi-mpi.so", GRAPHI_LIBEXEC);
+}
+
+bool solvers_follow(const graphi_ranks *ranks)
+{
+    graphi_ranks_info info;
+    return graphi_ranks_get_info(ranks, &info) && info.rank > 0;
+}
+
+graphi_status solvers_join(const struct options *options, struct options *own, graphi_ranks **ranks)
+{
+    static char path[4200], log[4200];
+    graphi_ranks_info info;
+    *own = *options;
+    *ranks = NULL;
+    if (!options->transport || strcmp(options->transport, "mpi") != 0)
+        return GRAPHI_OK;
+    find_plugin(path, sizeof path);
+    const graphi_status status = graphi_ranks_open(path, options->rank_timeout, ranks);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    if (!solvers_follow(*ranks))
+        return GRAPHI_OK;
+    graphi_ranks_get_info(*ranks, &info);
+    own->quiet = true;
+    own->explain = false;
+    own->json = own->out = NULL;
+    if (own->log)
+        snprintf(log, sizeof log, "%s.%d", own->log, info.rank);
+    own->log = own->log ? log : NULL;
+    return GRAPHI_OK;
+}
+
+static bool stopped(void *context)
+{
+    return report_interrupted() != 0;
+}
+
+graphi_status solvers_open(const struct options *o, graphi_ranks *ranks, struct job *job, graphi_group **out)
 {
     graphi_plan_options plan;
     graphi_status status = job_plan_options(o, &plan);
@@ -97,13 +147,17 @@ graphi_status solvers_open(const struct options *o, struct job *job, graphi_grou
     graphi_group_options how = {.build = build,
                                 .context = job,
                                 .batch = job->info.batch,
-                                .solvers = nodes ? 0 : o->solvers ? count_of(o->solvers, GRAPHI_GROUP_SOLVERS) : 1,
+                                .solvers = nodes        ? 0
+                                           : o->solvers ? count_of(o->solvers, GRAPHI_GROUP_SOLVERS)
+                                                        : 1,
                                 .deterministic = o->deterministic,
                                 .leaves = o->leaves,
                                 .oversubscribe = o->oversubscribe,
                                 .must_place = o->must_place,
                                 .machine = job->machine,
                                 .plan = &plan,
+                                .ranks = ranks,
+                                .stop = stopped,
                                 .seed = o->seed,
                                 .state = job->state};
     if (o->reduction)

@@ -32,22 +32,34 @@ static graphi_status by_solvers(struct training *t, struct result *result)
     return status;
 }
 
+static graphi_status train(const struct options *options, graphi_ranks *ranks)
+{
+    struct result result = result_begin("train", NULL, options->argc, options->argv);
+    struct training training;
+    graphi_status status =
+        training_prepare(options, options->subject, GRAPHI_VALIDATION, tune_seconds, ranks, &result, &training);
+    if (status == GRAPHI_OK) {
+        job_describe(&training.job, &result);
+        status = training.group ? by_solvers(&training, &result) : by_one(&training, &result);
+        if (!solvers_follow(ranks))
+            status = job_finish(options, &result, status);
+    }
+    training_close(&training);
+    result_end(&result);
+    return status;
+}
+
 int command_train(const struct options *options)
 {
+    struct options own;
+    graphi_ranks *ranks;
     if (gan_is(options->subject) && solvers_asked(options))
         return report_usage("--solvers", options->subject, "a network that is one graph");
     if (gan_is(options->subject))
         return gan_train(options);
-    struct result result = result_begin("train", NULL, options->argc, options->argv);
-    struct training training;
-    graphi_status status =
-        training_prepare(options, options->subject, GRAPHI_VALIDATION, tune_seconds, &result, &training);
-    if (status == GRAPHI_OK) {
-        job_describe(&training.job, &result);
-        status = training.group ? by_solvers(&training, &result) : by_one(&training, &result);
-        status = job_finish(options, &result, status);
-    }
-    training_close(&training);
-    result_end(&result);
+    graphi_status status = solvers_join(options, &own, &ranks);
+    if (status == GRAPHI_OK)
+        status = train(&own, ranks);
+    graphi_ranks_close(ranks);
     return status;
 }

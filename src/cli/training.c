@@ -190,6 +190,15 @@ static graphi_status tell_validated(void *context, const graphi_trainer_info *in
 
 /* --- the trainer --- */
 
+/* At the same step in all processes. */
+static bool stopped_together(void *context)
+{
+    const struct training *t = context;
+    graphi_group_info info;
+    graphi_group_get_info(t->group, &info);
+    return info.stopped;
+}
+
 graphi_trainer_options training_usual(struct training *t)
 {
     const struct options *o = &t->options;
@@ -214,7 +223,8 @@ graphi_trainer_options training_usual(struct training *t)
                                                           : GRAPHI_TRAINER_NEW,
                                   .network = t->job.name,
                                   .model = &t->job.model,
-                                  .stop = evaluator_stopped,
+                                  .reads = solvers_follow(t->ranks),
+                                  .stop = t->ranks ? stopped_together : evaluator_stopped,
                                   .stepped = tell_step,
                                   .scored = tell_scored,
                                   .validated = tell_validated,
@@ -257,13 +267,14 @@ graphi_status training_log(struct training *t, const char *columns)
 }
 
 graphi_status training_prepare(const struct options *options, const char *name, graphi_data_split split, double tune,
-                               struct result *result, struct training *t)
+                               graphi_ranks *ranks, struct result *result, struct training *t)
 {
     char columns[128];
     graphi_status status = training_open(options, name, split, result, t);
     const bool group = solvers_asked(&t->options);
+    t->ranks = ranks;
     if (status == GRAPHI_OK && group)
-        status = solvers_open(&t->options, &t->job, &t->group);
+        status = solvers_open(&t->options, ranks, &t->job, &t->group);
     if (status != GRAPHI_OK)
         return status;
     const graphi_trainer_options how = training_usual(t);

@@ -15,6 +15,7 @@ struct training {
     struct evaluator validation;
     bool validates;
     graphi_trainer *trainer;
+    graphi_ranks *ranks; /* processes that train together, the caller's; NULL: this one alone */
     graphi_group *group; /* that takes the steps; NULL: the trainer does */
     struct output_log log;
     struct result *result;
@@ -42,7 +43,7 @@ void training_close(struct training *training);
 
 /* All of this for a network that is judged by validation. */
 graphi_status training_prepare(const struct options *options, const char *name, graphi_data_split split, double tune,
-                               struct result *result, struct training *training);
+                               graphi_ranks *ranks, struct result *result, struct training *training);
 
 /* A row of losses, after progress. */
 void training_tell_losses(const struct training *training, double loss, json_t *value);

@@ -97,7 +97,7 @@ static void sum_leaves(const struct exchange *e, size_t at, size_t count, float 
 }
 
 /* All blocks, into that of `to`: others read theirs no more. */
-static void sum_all(const struct exchange *e, float *to, size_t begin, size_t end)
+void exchange_sum_range(const struct exchange *e, float *to, size_t begin, size_t end)
 {
     float piece[PIECE];
     for (size_t at = begin; at < end; at += PIECE) {
@@ -182,7 +182,7 @@ static bool by_owner(const struct work *w)
     for (size_t chunk = (size_t)w->me; chunk < w->chunks; chunk += members) {
         size_t begin, end;
         chunk_range(w, chunk, &begin, &end);
-        sum_all(w->e, w->own->block[0], begin, end);
+        exchange_sum_range(w->e, w->own->block[0], begin, end);
         tell_up(w, chunk + 1);
     }
     for (size_t chunk = 0; chunk < w->chunks; chunk++) {

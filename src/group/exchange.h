@@ -61,6 +61,9 @@ bool exchange_wait(struct exchange *exchange, atomic_uint_least64_t *counter, ui
 /* One lane of one solver's part in the sum of that step, from 1 on. False: a solver has failed. */
 bool exchange_sum(struct exchange *exchange, int member, int lane, uint64_t step);
 
+/* The sum of all members' blocks from `begin` to `end` into `to`, in the order that the exchange has. */
+void exchange_sum_range(const struct exchange *exchange, float *to, size_t begin, size_t end);
+
 /* Whether all others have read what they need of the blocks of that step: they may be written again. */
 bool exchange_wait_taken(struct exchange *exchange, uint64_t step);
 

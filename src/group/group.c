@@ -8,6 +8,8 @@
 #include "base/float_mode.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "group/division.h"
+#include "group/ranks.h"
 #include "group/solver.h"
 
 static const char where[] = "group";
@@ -43,6 +45,7 @@ static graphi_status settle_machine(struct graphi_group *g)
         g->owns_machine = true;
         g->how.machine = g->machine;
     }
+    TRY(group_ranks_place(g));
     graphi_machine_get_info(g->how.machine, &info);
     g->by_node = !g->how.solvers && info.numa_nodes > 0;
     if (!g->how.solvers)
@@ -62,7 +65,10 @@ static const char *const reduction_names[] = {
 static graphi_status settle_reduction(struct graphi_group *g)
 {
     graphi_group_options *how = &g->how;
-    const bool pair = how->solvers == 2 && !how->deterministic;
+    const bool pair = how->solvers == 2 && !how->deterministic && g->ranks == 1;
+    if (g->ranks > 1 && how->reduction != GRAPHI_REDUCTION_AUTO && how->reduction != GRAPHI_REDUCTION_OWNER)
+        return fail(GRAPHI_USAGE, where, "found reduction %s beside %d ranks, expected owner",
+                    reduction_names[how->reduction], g->ranks);
     if (how->reduction == GRAPHI_REDUCTION_AUTO)
         how->reduction = pair ? GRAPHI_REDUCTION_PAIR : GRAPHI_REDUCTION_OWNER;
     if (how->reduction == GRAPHI_REDUCTION_PAIR && !pair)
@@ -90,29 +96,26 @@ static graphi_status settle_leaves(struct graphi_group *g)
         return fail(GRAPHI_INVALID, where, "found a batch of %lld, expected one that %d leaves divide",
                     (long long)how->batch, how->leaves);
     const int64_t most = how->deterministic ? how->leaves : how->batch;
-    if (how->solvers > most)
-        return fail(GRAPHI_INVALID, where, "found %d solvers for %lld %s, expected at most as many", how->solvers,
-                    (long long)most, how->deterministic ? "leaves" : "samples");
+    if ((int64_t)how->solvers * g->ranks > most)
+        return fail(GRAPHI_INVALID, where, "found %d solvers for %lld %s, expected at most as many",
+                    how->solvers * g->ranks, (long long)most, how->deterministic ? "leaves" : "samples");
     return GRAPHI_OK;
 }
 
 /* --- the division --- */
 
-/* Leaves, or samples, from the first solver on: some may have one more than others. */
 static void divide(struct graphi_group *g)
 {
-    const int64_t all = g->how.deterministic ? g->how.leaves : g->how.batch, n = g->how.solvers;
     const int64_t rows = g->how.deterministic ? g->how.batch / g->how.leaves : 0;
-    int64_t at = 0;
     for (int i = 0; i < g->how.solvers; i++) {
         struct solver *s = &g->solver[i];
-        const int64_t count = all / n + (i < all % n);
+        int64_t first, count;
+        group_share(g, g->rank * g->how.solvers + i, &first, &count);
         *s = (struct solver){.group = g, .index = i};
-        s->first_leaf = g->how.deterministic ? (int)at : i;
+        s->first_leaf = g->how.deterministic ? (int)first : i;
         s->leaves = g->how.deterministic ? (int)count : 1;
         s->rows = g->how.deterministic ? rows : count;
-        s->first_row = g->how.deterministic ? at * rows : at;
-        at += count;
+        s->first_row = g->how.deterministic ? first * rows : first;
     }
 }
 
@@ -255,7 +258,7 @@ static graphi_status open(struct graphi_group *g)
     TRY(check_blocks(g));
     TRY(open_exchange(g));
     g->differs = true;
-    return GRAPHI_OK;
+    return group_ranks_open(g);
 }
 
 static graphi_status take_step(void *context, const graphi_step_batch *batch, float *loss)
@@ -277,9 +280,12 @@ graphi_status graphi_group_create(const graphi_group_options *options, graphi_gr
     pthread_mutex_init(&g->building, NULL);
     g->exchange.bell = &g->bell;
     g->exchange.failed = &g->failed;
+    g->ranks = 1;
     g->stepper = (graphi_stepper){take_step, g, options->batch};
     atomic_store(&g->told, 1);
     const graphi_status status = open(g);
+    if (status != GRAPHI_OK && g->how.ranks)
+        g->how.ranks->broken = true; /* others wait for what does not come */
     if (status == GRAPHI_OK)
         *out = g;
     else
@@ -298,6 +304,7 @@ void graphi_group_destroy(graphi_group *g)
     for (int i = 0; g->solver && i < g->how.solvers; i++)
         if (g->solver[i].started)
             pthread_join(g->solver[i].thread, NULL);
+    group_ranks_close(g);
     exchange_close(&g->exchange);
     mem_free(g->solver);
     graphi_state_destroy(g->own_state);
@@ -366,12 +373,18 @@ graphi_status graphi_group_step(graphi_group *g, const graphi_step_batch *batch,
     g->steps_before = graphi_state_step(g->state);
     g->differs |= versions_of(g->state) != g->versions;
     ring(g, &g->told, step + 1);
-    TRY(wait_all(g, step + 1));
+    const graphi_status status = wait_all(g, step + 1);
+    if (status != GRAPHI_OK && g->how.ranks)
+        g->how.ranks->broken = true;
+    TRY(status);
     count_carried(g);
     g->versions = versions_of(g->state);
     g->differs = false;
     g->steps = step;
-    mean_losses(g, loss);
+    if (g->ranks > 1)
+        TRY(group_ranks_losses(g, loss));
+    else
+        mean_losses(g, loss);
     g->step_ms = (double)(clock_ns() - begin) * 1e-6;
     return GRAPHI_OK;
 }
@@ -405,6 +418,7 @@ void graphi_group_get_info(const graphi_group *g, graphi_group_info *info)
                                 .reduction = g->how.reduction,
                                 .gradient_bytes = (int64_t)(g->exchange.floats * sizeof(float)),
                                 .steps = g->steps,
+                                .stopped = g->stopped,
                                 .step_ms = g->step_ms};
     for (int i = 0; i < g->how.solvers; i++)
         if (g->solver[i].exchange_ms > info->exchange_ms)

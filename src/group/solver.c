@@ -88,6 +88,10 @@ static graphi_status make_state(struct solver *s)
 static graphi_status check_carried(const struct solver *s)
 {
     const struct graphi_group *g = s->group;
+    if (g->ranks > 1 && s->split.carried.count)
+        return fail(GRAPHI_UNSUPPORTED, s->split.carried.data[0].parameter,
+                    "found a parameter of samples beside %d ranks, expected one process, or a network without",
+                    g->ranks);
     for (size_t i = 0; i < s->split.carried.count; i++) {
         const struct carried *carried = &s->split.carried.data[i];
         const int32_t value = graph_find_source(g->graph, carried->parameter);
@@ -131,17 +135,8 @@ static graphi_status make_blocks(struct solver *s)
 {
     struct exchange_member *member = &s->group->exchange.member[s->index];
     const size_t bytes = s->split.floats * sizeof(float);
-    int most = 0;
-    member->nodes = 0;
-    for (int leaf = 0; leaf < s->leaves; leaf++) {
-        member->node[member->nodes++] = (struct tree_node){s->first_leaf + leaf, s->first_leaf + leaf + 1};
-        most = member->nodes > most ? member->nodes : most;
-        while (member->nodes > 1 &&
-               tree_siblings(s->group->how.leaves, member->node[member->nodes - 2], member->node[member->nodes - 1])) {
-            member->nodes--;
-            member->node[member->nodes - 1].high = member->node[member->nodes].high;
-        }
-    }
+    int most;
+    member->nodes = tree_nodes(s->group->how.leaves, s->first_leaf, s->leaves, member->node, &most);
     for (; s->blocks < most; s->blocks++) {
         s->block[s->blocks] = mem_map(bytes);
         if (!s->block[s->blocks])

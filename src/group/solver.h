@@ -49,7 +49,14 @@ struct solver {
 struct graphi_group {
     graphi_group_options how; /* defaults settled */
     bool owns_machine;
-    bool by_node; /* a solver has the cores of one node */
+    bool by_node;                 /* a solver has the cores of one node */
+    int rank, ranks;              /* 0 of 1 where this process is alone */
+    graphi_machine *part;         /* this rank's part of the host's cores; NULL: all that it may use */
+    struct exchange all;          /* the solvers of all ranks, and room for what others send */
+    atomic_uint_least64_t summed; /* steps of which the sum over ranks is in the first solver's block */
+    float *record, *records;      /* losses and a wish to stop, of this rank and of all */
+    size_t record_floats;
+    bool stopped;
     graphi_machine *machine;
     graphi_graph *graph; /* of the whole batch */
     graphi_state *own_state, *state;
@@ -68,6 +75,14 @@ struct graphi_group {
     uint64_t steps;
     double step_ms;
 };
+
+/* What has to do with other processes (group_ranks.c). Which cores are this rank's; then, when solvers are made, that
+ * ranks agree and have room; the sum over ranks, by the first solver's thread; and losses. */
+graphi_status group_ranks_place(struct graphi_group *group);
+graphi_status group_ranks_open(struct graphi_group *group);
+void group_ranks_close(struct graphi_group *group);
+graphi_status group_ranks_sum(struct graphi_group *group);
+graphi_status group_ranks_losses(struct graphi_group *group, float *loss);
 
 /* Makes all that a solver has, by its thread. What was made is taken away by solver_close, also where it fails. */
 graphi_status solver_open(struct solver *solver);

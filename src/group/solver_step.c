@@ -147,6 +147,26 @@ static graphi_status sum_beside(struct solver *s, struct lanes *l)
     return GRAPHI_OK;
 }
 
+/* The first solver's thread speaks to other ranks for all; the others copy what came of it. */
+static graphi_status sum_ranks(struct solver *s, uint64_t step)
+{
+    struct graphi_group *g = s->group;
+    struct exchange *e = &g->exchange;
+    for (int m = 0; !s->index && m < e->members; m++)
+        if (!exchange_wait(e, &e->member[m].ready, step))
+            return another_failed();
+    if (!s->index) {
+        TRY(group_ranks_sum(g));
+        exchange_publish(e, &g->summed, step);
+    } else {
+        if (!exchange_wait(e, &g->summed, step))
+            return another_failed();
+        memcpy(s->block[0], g->solver[0].block[0], e->floats * sizeof(float));
+    }
+    exchange_publish(e, &e->member[s->index].taken, step);
+    return GRAPHI_OK;
+}
+
 static graphi_status exchange_gradients(struct solver *s, uint64_t step)
 {
     struct exchange *e = &s->group->exchange;
@@ -156,6 +176,8 @@ static graphi_status exchange_gradients(struct solver *s, uint64_t step)
          m++) /* who copies parameters must have them before the update */
         if (!exchange_wait(e, &e->member[m].ready, step))
             return another_failed();
+    if (s->group->ranks > 1)
+        return sum_ranks(s, step);
     if (e->how == GRAPHI_REDUCTION_PAIR)
         return exchange_wait(e, &e->member[1 - s->index].ready, step) ? GRAPHI_OK : another_failed();
     if (e->lanes > 1)

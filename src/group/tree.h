@@ -43,4 +43,21 @@ static inline bool tree_siblings(int leaves, struct tree_node first, struct tree
     return tree_split(at) == first.high;
 }
 
+/* What is left of leaves first to first + count - 1 when they are added up one after the other: nodes into `node`, and
+ * into *most how many there were at most meanwhile. */
+static inline int tree_nodes(int leaves, int first, int count, struct tree_node *node, int *most)
+{
+    int nodes = 0;
+    *most = 0;
+    for (int leaf = first; leaf < first + count; leaf++) {
+        node[nodes++] = (struct tree_node){leaf, leaf + 1};
+        *most = nodes > *most ? nodes : *most;
+        while (nodes > 1 && tree_siblings(leaves, node[nodes - 2], node[nodes - 1])) {
+            nodes--;
+            node[nodes - 1].high = node[nodes].high;
+        }
+    }
+    return nodes;
+}
+
 #endif

@@ -149,6 +149,10 @@ static const struct option rows[] = {
     {"--reduction", "HOW", "how gradients are added: pair, owner, tree:ARITY, ring or flat; default: pair of two "
      "solvers, owner of more",
      OF_GROUP, TEXT, AT(reduction), 0, 0, 0},
+    {"--transport", "shared|mpi", "mpi: every process that mpirun starts has such solvers (docs/solvers.md)", OF_GROUP,
+     TEXT, AT(transport), 0, 0, 0},
+    {"--rank-timeout", "SECONDS", "of a process that sends nothing; default 60", OF_GROUP, REAL, AT(rank_timeout), 0,
+     0.1, 86400},
     {"--must-place", NULL, "fail where a solver's threads cannot be kept on its cores", OF_GROUP, FLAG, AT(must_place),
      0, 0, 0},
     {"--oversubscribe", NULL, "more solvers than cores, which take turns: for tests", OF_GROUP, FLAG,

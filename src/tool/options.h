@@ -45,7 +45,8 @@ struct options {
     bool resume, overwrite, check_numerics, training, inference, merged, batch_norm, lrn, auxiliary, bottleneck;
     const char *role;
     const char *log;
-    const char *solvers, *reduction;
+    const char *solvers, *reduction, *transport;
+    double rank_timeout;
     int leaves;
     bool deterministic, must_place, oversubscribe;
     const char *machine;

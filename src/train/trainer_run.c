@@ -171,7 +171,7 @@ static void tell_step(struct graphi_trainer *t, int64_t began, int64_t stepping,
 
 static graphi_status save(struct graphi_trainer *t)
 {
-    return t->how.checkpoint ? graphi_trainer_save(t, NULL) : GRAPHI_OK;
+    return t->how.checkpoint && !t->how.reads ? graphi_trainer_save(t, NULL) : GRAPHI_OK;
 }
 
 static graphi_status loop(struct graphi_trainer *t)
