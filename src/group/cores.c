@@ -37,6 +37,39 @@ static void renumber(graphi_machine *part)
     }
 }
 
+/* All but its cores and what follows from their number. */
+static void copy_figures(graphi_machine *part, const graphi_machine *machine)
+{
+    const double share = (double)part->cores / (double)machine->cores;
+    memcpy(part->name, machine->name, sizeof part->name);
+    memcpy(part->cpu, machine->cpu, sizeof part->cpu);
+    memcpy(part->isa, machine->isa, sizeof part->isa);
+    part->captured = machine->captured;
+    part->quota = machine->quota;
+    part->l1_bytes = machine->l1_bytes;
+    part->l2_bytes = machine->l2_bytes;
+    part->l3_bytes = (int64_t)((double)machine->l3_bytes * share);
+    part->core_gflops = machine->core_gflops;
+    part->roof_gflops = machine->roof_gflops * share;
+    part->roof_bf16_gflops = machine->roof_bf16_gflops * share;
+    part->core_bandwidth_gbs = machine->core_bandwidth_gbs;
+    part->bandwidth_gbs = machine->bandwidth_gbs * share;
+    part->l2_bandwidth_gbs = machine->l2_bandwidth_gbs;
+    part->l3_bandwidth_gbs = machine->l3_bandwidth_gbs * share;
+    part->wake_ns = machine->wake_ns;
+    part->unpark_ns = machine->unpark_ns;
+    part->barrier_ns = machine->barrier_ns;
+    part->lock_ns = machine->lock_ns;
+    part->atomic_ns = machine->atomic_ns;
+    part->schedule_ns = machine->schedule_ns;
+    part->entry_ns = machine->entry_ns;
+    part->others = machine->others;
+    part->even_split = machine->even_split;
+    part->gemm_saturation = machine->gemm_saturation;
+    part->elementwise_saturation = machine->elementwise_saturation;
+    part->unpinned_slowdown = machine->unpinned_slowdown;
+}
+
 graphi_status cores_part(const graphi_machine *machine, int i, int parts, graphi_machine **out)
 {
     int first, end;
@@ -44,21 +77,15 @@ graphi_status cores_part(const graphi_machine *machine, int i, int parts, graphi
     graphi_machine *part = mem_zalloc(sizeof *part);
     if (!part)
         return fail_memory("part of a machine", sizeof *part);
-    *part = *machine;
     part->cores = end - first;
-    part->siblings = 0;
     part->core = mem_zalloc_array((size_t)part->cores, sizeof *part->core);
     if (!part->core) {
         mem_free(part);
         return fail_memory("part of a machine", (size_t)(end - first) * sizeof *part->core);
     }
     memcpy(part->core, machine->core + first, (size_t)part->cores * sizeof *part->core);
+    copy_figures(part, machine);
     renumber(part);
-    const double share = (double)part->cores / (double)machine->cores;
-    part->l3_bytes = (int64_t)((double)machine->l3_bytes * share);
-    part->roof_gflops = machine->roof_gflops * share;
-    part->roof_bf16_gflops = machine->roof_bf16_gflops * share;
-    part->bandwidth_gbs = machine->bandwidth_gbs * share;
     *out = part;
     return GRAPHI_OK;
 }
