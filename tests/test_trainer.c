@@ -240,6 +240,72 @@ static graphi_status refuse(const graphi_trainer_options *how)
     return status;
 }
 
+/* A batch that goes into runs by itself, of which every third row is not scored. */
+struct setter {
+    struct source source;
+    float x[ROWS][WIDE];
+    int32_t targets[ROWS], fed[ROWS];
+    int64_t rows;
+    bool trains;
+};
+
+static graphi_status go_to(void *context, graphi_data_position at, void *const *buffers, int64_t *rows)
+{
+    struct setter *s = context;
+    assert_null(buffers);
+    check_ok(fill(&s->source, at, (void *const[]){s->x, s->fed}, rows));
+    *rows = s->rows = *rows && !s->trains ? ROWS - at.index : *rows; /* each batch of validation has another size */
+    for (int r = 0; r < ROWS; r++)
+        s->targets[r] = r % 3 == 2 ? -1 : s->fed[r];
+    return GRAPHI_OK;
+}
+
+static graphi_status set_run(void *context, graphi_run *run)
+{
+    struct setter *s = context;
+    graphi_status status = s->trains ? GRAPHI_OK : graphi_run_set_symbol(run, "rows", s->rows);
+    if (!status)
+        status = graphi_run_set(run, "x", GRAPHI_F32, s->x, (size_t)s->rows * sizeof s->x[0]);
+    return status ? status : graphi_run_set(run, "labels", GRAPHI_I32, s->fed, (size_t)s->rows * sizeof *s->fed);
+}
+
+static const int32_t *targets_of(void *context, int64_t *rows)
+{
+    struct setter *s = context;
+    *rows = s->rows;
+    return s->targets;
+}
+
+/* Without it batches of graphs, whose vertices and edges differ, could not be trained on or scored. */
+static void batches_that_set_runs_are_learnt(void **state)
+{
+    struct told told = {0};
+    struct setter training = {.trains = true}, validation = {.rows = 0};
+    char hash[65], whole[65];
+    graphi_trainer_options how = options(&told);
+    how.steps = 40;
+    how.training =
+        (graphi_feed){.batch = ROWS, .next = go_to, .set = set_run, .batches = 5, .context = &training, .hash = 7};
+    how.validation = (graphi_feed){
+        .batch = ROWS, .next = go_to, .set = set_run, .targets = targets_of, .batches = 4, .context = &validation};
+    check_ok(train(&how, whole));
+    assert_int_equal(told.scored, 6 + 5 + 4 + 4); /* of 8, 7, 6 and 5 rows */
+    assert_true(told.accuracy > 0.8);
+    how.metric = GRAPHI_METRIC_LOSS;
+    how.checkpoint = checkpoint;
+    told = (struct told){.stop_at = 7};
+    assert_int_equal(train(&how, hash), GRAPHI_INTERRUPTED);
+    told = (struct told){0};
+    how.start = GRAPHI_TRAINER_RESUME;
+    check_ok(train(&how, hash));
+    assert_string_equal(hash, whole);
+    how.training.hash = 8;
+    assert_int_equal(refuse(&how), GRAPHI_INVALID);
+    how.training.next = NULL;
+    assert_int_equal(refuse(&how), GRAPHI_INVALID);
+    no_file();
+}
+
 /* Without it hours of training were lost to a name that was typed again. */
 static void checkpoints_are_not_lost(void **state)
 {
@@ -469,6 +535,7 @@ int main(void)
         cmocka_unit_test(arrays_are_learnt),
         cmocka_unit_test(resumed_training_gives_the_same_bits),
         cmocka_unit_test(iterators_are_learnt_and_gone_on_from),
+        cmocka_unit_test(batches_that_set_runs_are_learnt),
         cmocka_unit_test(checkpoints_are_not_lost),
         cmocka_unit_test(other_trainings_are_refused),
         cmocka_unit_test(a_schedule_that_has_ended_is_told),

@@ -55,6 +55,12 @@ typedef struct graphi_feed {
      * an epoch from index 0 on; a training that goes on begins with that of its checkpoint. What it returns ends the
      * training, as a failure of that status; the message is the library's last one. */
     graphi_status (*next)(void *context, graphi_data_position at, void *const *buffers, int64_t *rows);
+    /* In place of arrays, where batches differ in more than their number of samples (graphi_trees_feed): `next` goes
+     * to the batch at `at`, without buffers, and `set` feeds it to a run. `targets` is what logits are compared with, a
+     * row each, -1 for rows that are not scored; a mean loss is that of the rows that are. */
+    graphi_status (*set)(void *context, graphi_run *run);
+    const int32_t *(*targets)(void *context, int64_t *rows);
+    uint64_t hash;   /* of what `set` feeds; for refusing to go on with other data */
     void *context;
     int64_t batches; /* of the callback: of an epoch; 0: until it gives no samples */
     /* Rows go on from batch to batch, as those of a text: parameters named "state/..." are zero where an epoch begins,

@@ -16,7 +16,7 @@ static const char where[] = "feed";
 
 bool feeder_is_given(const graphi_feed *feed)
 {
-    return feed->data || feed->array_count || feed->next;
+    return feed->data || feed->array_count || feed->next || feed->set;
 }
 
 static graphi_status add(struct feeder *f, const char *name, graphi_dtype dtype, size_t sample_bytes)
@@ -87,11 +87,15 @@ graphi_status feeder_open(const graphi_feed *feed, bool trains, uint64_t seed, s
                     GRAPHI_FEED_ARRAYS);
     if (feed->data)
         return open_data(f);
-    if (!feed->array_count)
+    if (!feed->array_count && !feed->set)
         return fail(GRAPHI_INVALID, where, "found no data, expected a data set, arrays or a callback with its inputs");
+    if (feed->set && (feed->array_count || !feed->next))
+        return fail(GRAPHI_INVALID, where, "found `set` with %d inputs and %s, expected `next` and no inputs",
+                    feed->array_count, feed->next ? "`next`" : "no `next`");
     if (feed->batch < 1 || feed->batch > 1 << 20 || feed->batches < 0)
         return fail(GRAPHI_INVALID, where, "found batch %lld and %lld batches, expected 1 to %d, and none or some",
                     (long long)feed->batch, (long long)feed->batches, 1 << 20);
+    f->hash = feed->set ? feed->hash : 0;
     for (int i = 0; i < feed->array_count; i++)
         TRY(add(f, feed->arrays[i].input, feed->arrays[i].dtype, feed->arrays[i].sample_bytes));
     return feed->next ? GRAPHI_OK : open_arrays(f);
@@ -126,13 +130,22 @@ static void copy_arrays(struct feeder *f)
     }
 }
 
+/* Of batches of their own sizes. */
+static void take_targets(struct feeder *f)
+{
+    f->target_rows = f->scored = 0;
+    f->targets = f->feed.targets && f->rows ? f->feed.targets(f->feed.context, &f->target_rows) : NULL;
+    for (int64_t r = 0; f->targets && r < f->target_rows; r++)
+        f->scored += f->targets[r] >= 0;
+}
+
 static graphi_status call_back(struct feeder *f)
 {
     void *buffers[GRAPHI_FEED_ARRAYS];
     for (int i = 0; i < f->count; i++)
         buffers[i] = f->input[i].buffer;
     f->rows = 0;
-    TRY(f->feed.next(f->feed.context, f->at, buffers, &f->rows));
+    TRY(f->feed.next(f->feed.context, f->at, f->feed.set ? NULL : buffers, &f->rows));
     const bool short_one = f->rows && f->rows < f->batch;
     if (f->rows < 0 || f->rows > f->batch || (f->trains && short_one) || (!f->rows && !f->at.index))
         return fail(GRAPHI_INVALID, where, "found %lld samples in batch %lld of epoch %lld, expected %s%lld",
@@ -146,15 +159,32 @@ static void step_on(struct feeder *f, bool over)
     f->at = over ? (graphi_data_position){f->at.epoch + 1, 0} : (graphi_data_position){f->at.epoch, f->at.index + 1};
 }
 
+/* The targets of the last batch are those of its last input. */
+static void find_targets(struct feeder *f)
+{
+    const struct feeder_input *last = &f->input[f->count - 1];
+    if (f->feed.set) {
+        take_targets(f);
+        return;
+    }
+    f->targets = last->buffer;
+    f->target_rows = (int64_t)(last->sample_bytes * (size_t)f->batch / sizeof *f->targets);
+    f->scored = f->rows;
+}
+
 graphi_status feeder_next(struct feeder *f)
 {
-    if (f->feed.data)
-        return graphi_data_next(f->feed.data, f->input[0].buffer, f->input[0].sample_bytes * (size_t)f->batch,
-                                f->input[1].buffer, f->input[1].sample_bytes * (size_t)f->batch, &f->rows);
+    if (f->feed.data) {
+        TRY(graphi_data_next(f->feed.data, f->input[0].buffer, f->input[0].sample_bytes * (size_t)f->batch,
+                             f->input[1].buffer, f->input[1].sample_bytes * (size_t)f->batch, &f->rows));
+        find_targets(f);
+        return GRAPHI_OK;
+    }
     if (!f->feed.next)
         copy_arrays(f);
     else
         TRY(call_back(f));
+    find_targets(f);
     step_on(f, f->rows == 0 || (f->batches && f->at.index + 1 == f->batches));
     return GRAPHI_OK;
 }
@@ -162,6 +192,10 @@ graphi_status feeder_next(struct feeder *f)
 graphi_status feeder_set(const struct feeder *f, graphi_run *run, int *taken)
 {
     const int64_t rows = f->feed.symbol ? f->rows : f->batch;
+    if (f->feed.set) {
+        ++*taken;
+        return f->feed.set(f->feed.context, run);
+    }
     if (f->feed.symbol)
         TRY(graphi_run_set_symbol(run, f->feed.symbol, rows));
     for (int i = 0; i < f->count; i++) {
@@ -190,9 +224,4 @@ graphi_status feeder_move(struct feeder *f, graphi_data_position at)
                     (long long)at.epoch, (long long)at.index, (long long)f->batches);
     f->at = at;
     return GRAPHI_OK;
-}
-
-const int32_t *feeder_targets(const struct feeder *f)
-{
-    return f->input[f->count - 1].buffer;
 }

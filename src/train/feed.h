@@ -22,6 +22,8 @@ struct feeder {
     int64_t batch, batches; /* batches of an epoch; 0: not known */
     uint64_t hash;          /* of what they hold; 0 of a callback */
     int64_t rows;           /* samples of the last batch */
+    const int32_t *targets; /* of the last batch, target_rows of them, `scored` at least 0; NULL: there are none */
+    int64_t target_rows, scored;
     /* arrays */
     uint32_t *order; /* of the samples in `order_epoch`; NULL: as they lie */
     int64_t order_epoch;
@@ -43,8 +45,5 @@ graphi_status feeder_set(const struct feeder *feeder, graphi_run *run, int *take
 
 graphi_data_position feeder_at(const struct feeder *feeder);
 graphi_status feeder_move(struct feeder *feeder, graphi_data_position at);
-
-/* The targets of the last batch. */
-const int32_t *feeder_targets(const struct feeder *feeder);
 
 #endif

@@ -35,7 +35,9 @@ static graphi_status answers_make(const struct scorer *s, struct answers *a)
         return fail(GRAPHI_INVALID, "evaluation", "found no output 'logits', expected one");
     const struct value_type *type = &graph_value(graph, s->run->plan->compiled->outputs.data[i].value)->type;
     const struct feeder *f = &s->feeder;
-    const size_t targets = f->input[f->count - 1].sample_bytes * (size_t)f->batch / sizeof(int32_t);
+    const size_t targets = f->feed.set || !f->count
+                               ? (size_t)(type->rank ? type->dims[0] : 0) /* of each batch its own */
+                               : f->input[f->count - 1].sample_bytes * (size_t)f->batch / sizeof(int32_t);
     if (type->rank != 2 || type->dtype != GRAPHI_F32 || (size_t)type->dims[0] != targets)
         return fail(GRAPHI_INVALID, "evaluation",
                     "found logits of %d dimensions, %lld rows, expected float32 [%zu, classes], a row for each target",
@@ -70,11 +72,13 @@ static graphi_status judge_rows(const struct scorer *s, struct answers *a, int64
 {
     const struct feeder *f = &s->feeder;
     const int64_t batch = f->batch, steps = a->rows / batch;
-    const int32_t *targets = feeder_targets(f);
-    const int64_t given = f->feed.symbol ? rows : a->rows; /* rows beyond are of another batch */
+    const int64_t given = f->feed.symbol || f->feed.set ? rows : a->rows; /* rows beyond are of another batch */
     TRY(graphi_run_get(s->run, "logits", GRAPHI_F32, a->logits, (size_t)(given * a->classes) * sizeof *a->logits));
     for (int64_t r = 0; r < rows; r++) {
-        const int32_t label = targets[f->carried ? r % batch * steps + r / batch : r];
+        const int32_t label = f->targets[f->carried ? r % batch * steps + r / batch : r];
+        a->targets[r] = a->predictions[r] = -1;
+        if (label < 0 && f->feed.set)
+            continue;
         if (label < 0 || label >= a->classes)
             return fail(GRAPHI_INVALID, "evaluation", "found target %d, expected 0 to %lld", label,
                         (long long)a->classes - 1);
@@ -111,7 +115,8 @@ static graphi_status tell(const struct scorer *s, const struct answers *a, int64
 static graphi_status score_batch(struct scorer *s, struct answers *a, int64_t index, struct sums *sums)
 {
     const struct feeder *f = &s->feeder;
-    const bool accuracy = s->how.metric == GRAPHI_METRIC_ACCURACY, whole = f->rows == f->batch || f->feed.symbol;
+    const bool accuracy = s->how.metric == GRAPHI_METRIC_ACCURACY;
+    const bool whole = f->rows == f->batch || f->feed.symbol || f->feed.set;
     int taken = 0;
     int64_t rows = 0;
     double unused = 0;
@@ -123,15 +128,18 @@ static graphi_status score_batch(struct scorer *s, struct answers *a, int64_t in
                     f->input[0].name);
     TRY(graphi_run_execute(s->run));
     if (a->logits) {
-        rows = a->rows / f->batch * f->rows;
+        rows = f->feed.set ? f->target_rows : a->rows / f->batch * f->rows;
+        if (rows > a->rows || (rows && !f->targets))
+            return fail(GRAPHI_INVALID, "evaluation", "found %lld targets, expected at most %lld", (long long)rows,
+                        (long long)a->rows);
         TRY(judge_rows(s, a, rows, accuracy ? &sums->loss : &unused, &sums->hits));
     }
     if (!accuracy) {
         float loss;
         TRY(graphi_run_get(s->run, "loss", GRAPHI_F32, &loss, sizeof loss));
-        sums->loss += (double)loss * (double)f->rows;
+        sums->loss += (double)loss * (double)f->scored;
     }
-    sums->samples += f->rows;
+    sums->samples += f->scored;
     return tell(s, a, index, rows);
 }
 
