@@ -58,7 +58,7 @@ if(GRAPHI_TESTS AND TARGET graphi_cli)
       add_test(NAME test_docs COMMAND ${documented})
       add_test(NAME test_docs_faults COMMAND ${documented} --self-test)
     endif()
-    set(command_tests test_cli test_cli_bench test_cli_data test_cli_memory test_cli_onnx test_cli_plans test_cli_resume test_cli_show test_cli_signals test_cli_solvers test_cli_use test_cli_words
+    set(command_tests test_cli test_cli_bench test_cli_data test_cli_memory test_cli_onnx test_cli_plans test_cli_resume test_cli_show test_cli_signals test_cli_solvers test_cli_trees test_cli_use test_cli_words
         test_simulated)
     foreach(name ${command_tests})
       add_test(NAME ${name} COMMAND ${PYTHON} ${PROJECT_SOURCE_DIR}/tests/${name}.py --build ${CMAKE_BINARY_DIR})

@@ -227,6 +227,9 @@ static void arrays_and_data(void **state)
     refused(graphi_trees_open_split(NULL, GRAPHI_TRAIN, 1, &trees));
     refused(graphi_trees_next(NULL, &batch));
     refused(graphi_trees_set_position(NULL, (graphi_data_position){0}));
+    graphi_feed feed;
+    refused(graphi_trees_feed(NULL, NULL, &feed));
+    refused(graphi_trees_feed(NULL, NULL, NULL));
     graphi_trees_info graphs_info;
     memset(&graphs_info, 1, sizeof graphs_info);
     graphi_trees_get_info(NULL, &graphs_info);

@@ -460,6 +460,33 @@ static void memory(void **state)
     graphi_trees_close(t);
 }
 
+/* What the trainer goes through: batches by position, words and labels of the vertices, roots alone where asked. */
+static void feeding(void **state)
+{
+    graphi_trees *t = open_or_fail(text_file("one.txt", "(3 (2 a) (4 b))\n(1 a)\n"), whole);
+    graphi_feed feed;
+    int64_t rows;
+    assert_int_equal(graphi_trees_feed(t, &(graphi_trees_feed_options){.functions = 2, .roots = true}, &feed),
+                     GRAPHI_OK);
+    assert_true(feed.batch == 1 && feed.batches == 2 && feed.hash == info_of(t).hash);
+    const uint64_t before = mem_allocations();
+    assert_int_equal(feed.next(feed.context, (graphi_data_position){0, 1}, NULL, &rows), GRAPHI_OK);
+    expect(feed.targets(feed.context, &rows), 1, "1");
+    assert_int_equal(rows, 1);
+    assert_int_equal(feed.next(feed.context, (graphi_data_position){4, 0}, NULL, &rows), GRAPHI_OK);
+    expect(feed.targets(feed.context, &rows), 3, "-1 -1 3");
+    assert_int_equal(rows, 3);
+    assert_int_equal(mem_allocations(), before);
+    assert_int_equal(graphi_trees_feed(t, NULL, &feed), GRAPHI_OK);
+    assert_int_equal(feed.next(feed.context, (graphi_data_position){0, 0}, NULL, &rows), GRAPHI_OK);
+    expect(feed.targets(feed.context, &rows), 3, "2 4 3");
+    graphi_trees_close(t);
+    t = open_or_fail(text_file("one.txt", "(3 a)\n( (1 a))\n"), whole);
+    assert_int_equal(graphi_trees_feed(t, NULL, &feed), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "found 1 of 3 vertices without a label"));
+    graphi_trees_close(t);
+}
+
 static int begin(void **state)
 {
     folder_make(&folder);
@@ -481,7 +508,7 @@ int main(void)
         TEST(edge_lists),      TEST(lines),           TEST(splits),           TEST(held_out),
         TEST(resuming),        TEST(vocabularies),    TEST(packed),           TEST(deep),
         TEST(bad_expressions), TEST(bad_parents),     TEST(bad_dependencies), TEST(bad_edges),
-        TEST(skipping),        TEST(bad_options),     TEST(memory),
+        TEST(skipping),        TEST(bad_options),     TEST(feeding),          TEST(memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,8 @@
 #ifndef GRAPHI_TREES_H
 #define GRAPHI_TREES_H
 
-#include "graphi/data.h"
+#include "graphi/frontier.h"
+#include "graphi/train.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -123,6 +124,21 @@ GRAPHI_API const char *graphi_trees_label(const graphi_trees *trees, int64_t id,
 /* Why the i-th sample that was left out is no sample, as an error says it; the first hundred are kept. NULL past them.
  * Lives as long as the data set. */
 GRAPHI_API const char *graphi_trees_skipped(const graphi_trees *trees, int64_t i);
+
+/* How batches go into a network with a dynamic part (graphi/dynamic.h). */
+typedef struct graphi_trees_feed_options {
+    const char *name; /* of the dynamic part; NULL: "graph" */
+    int functions;    /* of the dynamic part; 0: 1 */
+    bool roots;       /* scored are roots alone instead of all vertices that have a label */
+} graphi_trees_feed_options;
+
+/* Makes a feed of the data set for graphi_trainer_create and graphi_run_score: structure, and inputs "words" and
+ * "labels", int32 [vertices], as far as the graph has them; targets are labels. The graph's bounds have to be
+ * batch_vertices and batch_edges at least. Where there are no words at all, all are 0. The data set is the feed's while
+ * it is used, and position with it. INVALID where vertices of a training split have no label; errors of
+ * graphi_frontier_create. */
+GRAPHI_API graphi_status graphi_trees_feed(graphi_trees *trees, const graphi_trees_feed_options *options,
+                                           graphi_feed *feed);
 
 /* NULL is accepted. */
 GRAPHI_API void graphi_trees_close(graphi_trees *trees);

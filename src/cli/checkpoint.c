@@ -5,6 +5,9 @@
 #include "cli/gan_steps.h"
 #include "tool/report.h"
 
+#include <stdio.h>
+#include <string.h>
+
 graphi_status checkpoint_open(const struct options *options, graphi_checkpoint **out)
 {
     graphi_status status = graphi_checkpoint_open(options->checkpoint, out);
@@ -76,11 +79,27 @@ static graphi_status load(const struct job *job, const graphi_data *data, graphi
     return status == GRAPHI_OK ? status : report_failure(status);
 }
 
-graphi_status checkpoint_load_parameters(const struct job *job, const graphi_data *data, struct result *result)
+/* Of input graphs the numbers of words and labels are those of the training files. */
+static graphi_status check_words(const struct job *job, const struct samples *data, const graphi_checkpoint *file)
+{
+    const char *said = graphi_checkpoint_text(file, "data.encoding");
+    graphi_data_info about;
+    char found[24];
+    samples_info(data, &about);
+    snprintf(found, sizeof found, "%016llx", (unsigned long long)about.encoding);
+    if (!data->trees || !said || strcmp(said, found) == 0)
+        return GRAPHI_OK;
+    return report_error(GRAPHI_INVALID, job->options->checkpoint,
+                        "found words and labels %s, expected %s: those of the files it was trained on", said, found);
+}
+
+graphi_status checkpoint_load_parameters(const struct job *job, const struct samples *data, struct result *result)
 {
     graphi_checkpoint *file = NULL;
     graphi_checkpoint_info info;
-    graphi_status status = load(job, data, &file);
+    graphi_status status = load(job, data->data, &file);
+    if (status == GRAPHI_OK)
+        status = check_words(job, data, file);
     if (status == GRAPHI_OK) {
         graphi_checkpoint_get_info(file, &info);
         note_other_form(job, &info, result);

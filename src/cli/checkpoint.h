@@ -3,6 +3,7 @@
 #ifndef CLI_CHECKPOINT_H
 #define CLI_CHECKPOINT_H
 
+#include "cli/samples.h"
 #include "tool/job.h"
 
 /* --checkpoint, the caller's (graphi_checkpoint_close). */
@@ -17,7 +18,7 @@ graphi_status checkpoint_options(struct options *options, const char *name, int6
 
 /* Loads it for evaluation, wherever it stands; a note tells where training had windows, rows or images of other sizes.
  * INVALID if it is of another network or the numbers of its data meant something else. */
-graphi_status checkpoint_load_parameters(const struct job *job, const graphi_data *data, struct result *result);
+graphi_status checkpoint_load_parameters(const struct job *job, const struct samples *data, struct result *result);
 
 /* Loads --checkpoint, if there is one, into the state of a network to be run; a note says where its weights are from.
  */

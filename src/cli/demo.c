@@ -50,7 +50,7 @@ static graphi_status batch_open(const struct training *t, struct batch *batch)
     batch->labels = calloc(1, batch->label_bytes);
     if (!batch->images || !batch->labels)
         return report_error(GRAPHI_MEMORY, "batch", "found no memory, expected %zu bytes", batch->image_bytes);
-    graphi_status status = graphi_data_next(t->data, batch->images, batch->image_bytes, batch->labels,
+    graphi_status status = graphi_data_next(t->data.data, batch->images, batch->image_bytes, batch->labels,
                                             batch->label_bytes, &samples);
     return status == GRAPHI_OK ? status : report_failure(status);
 }

@@ -25,7 +25,7 @@ static graphi_data_split split_asked(const struct options *options)
 static const char *split_of(const struct evaluator *e)
 {
     graphi_data_info about;
-    graphi_data_get_info(e->data, &about);
+    samples_info(&e->data, &about);
     return e->whole ? "whole" : splits[about.split];
 }
 
@@ -67,7 +67,13 @@ static graphi_status score_split(struct evaluator *e, struct result *result)
         return GRAPHI_OK;
     }
     graphi_data_info about;
-    graphi_data_get_info(e->data, &about);
+    samples_info(&e->data, &about);
+    if (e->data.trees) {
+        result_note(result, "scored over %lld %s of %lld samples of the %s split, %lld words are not in the vocabulary",
+                    (long long)score.samples, e->data.graphs.roots ? "roots" : "vertices", (long long)about.samples,
+                    split_of(e), (long long)about.unknown);
+        return GRAPHI_OK;
+    }
     result_note(result, "scored over %lld of %lld tokens of the %s split, windows of %lld in %lld rows",
                 (long long)(score.samples * e->job.info.steps),
                 (long long)about.samples, split_of(e), (long long)e->job.info.steps, (long long)about.batch);
@@ -79,17 +85,17 @@ static graphi_status score_split(struct evaluator *e, struct result *result)
 
 /* Where nobody asks and there are no test files, what training held out: a single file has no other part that was not
  * learnt. */
-static graphi_status open_split(const struct options *options, const graphi_data *data, bool whole,
-                                struct result *result, graphi_data **out)
+static graphi_status open_split(const struct options *options, const struct samples *data, bool whole,
+                                struct result *result, struct samples *out)
 {
-    graphi_status status = graphi_data_open_split(data, whole ? GRAPHI_TRAIN : split_asked(options), 0, out);
+    graphi_status status = samples_open_split(data, whole ? GRAPHI_TRAIN : split_asked(options), out);
     if (status == GRAPHI_OK && whole)
         result_note(result,
                     "another text than it was trained on: all of it is scored, its words numbered as in training");
     if (status == GRAPHI_UNSUPPORTED && !options->split) {
         char why[512];
         snprintf(why, sizeof why, "%s", graphi_message());
-        status = graphi_data_open_split(data, GRAPHI_VALIDATION, 0, out);
+        status = samples_open_split(data, GRAPHI_VALIDATION, out);
         if (status == GRAPHI_OK)
             result_note(result, "no test split, scored on what training holds out: %s", why);
     }
@@ -100,24 +106,24 @@ static graphi_status open_split(const struct options *options, const graphi_data
 static graphi_status open(const struct options *options, struct result *result, struct job *job, struct evaluator *e)
 {
     graphi_model_options model;
-    graphi_data *data = NULL, *split = NULL;
+    struct samples data = {NULL}, split = {NULL};
     graphi_status status = form_trained(options, options->subject, &model, &data, &e->whole);
     const bool whole = e->whole; /* opening begins anew */
     if (status == GRAPHI_OK)
-        status = open_split(options, data, whole, result, &split);
+        status = open_split(options, &data, whole, result, &split);
     if (status == GRAPHI_OK) {
         model.evaluation = true; /* of the file only what evaluation computes with: no slots, no side classifiers */
         status = job_begin(options, options->subject, &model, job);
     }
     if (status == GRAPHI_OK)
-        status = checkpoint_load_parameters(job, data, result);
+        status = checkpoint_load_parameters(job, &data, result);
     if (status == GRAPHI_OK) {
         status = evaluator_open(job, true, split, e);
         e->whole = whole;
-        split = NULL; /* the evaluator's, also when it failed */
+        split = (struct samples){NULL}; /* the evaluator's, also when it failed */
     }
-    graphi_data_close(split);
-    graphi_data_close(data);
+    samples_close(&split);
+    samples_close(&data);
     return status;
 }
 
@@ -129,6 +135,10 @@ int command_eval(const struct options *options)
         return report_usage("eval", options->subject, "a network with a metric: samples come from training");
     if (!options->checkpoint)
         return report_usage("--checkpoint", "nothing", "the file that training wrote");
+    graphi_model_info info;
+    if (options->output && graphi_model_get_info(options->subject, NULL, &info) == GRAPHI_OK &&
+        info.feed == GRAPHI_MODEL_TREES)
+        return report_usage("--output", options->subject, "a network of images or text");
     struct result result = result_begin("eval", NULL, options->argc, options->argv);
     graphi_status status = open(options, &result, &job, &evaluator);
     if (status == GRAPHI_OK) {

@@ -16,7 +16,7 @@ graphi_metric metric_of(const graphi_model_info *info)
 
 bool evaluator_stopped(void *context) { return report_interrupted() != 0; }
 
-graphi_status evaluator_open(const struct job *job, bool main, graphi_data *data, struct evaluator *e)
+graphi_status evaluator_open(const struct job *job, bool main, struct samples data, struct evaluator *e)
 {
     graphi_model_options model = job->model;
     *e = (struct evaluator){.data = data};
@@ -28,7 +28,7 @@ graphi_status evaluator_open(const struct job *job, bool main, graphi_data *data
 void evaluator_close(struct evaluator *e)
 {
     job_close(&e->job);
-    graphi_data_close(e->data);
+    samples_close(&e->data);
     *e = (struct evaluator){0};
 }
 
@@ -40,7 +40,7 @@ static int64_t count_batches(const graphi_data_info *info, int64_t most)
 int64_t evaluator_rows(const struct evaluator *e, int64_t batches)
 {
     graphi_data_info info;
-    graphi_data_get_info(e->data, &info);
+    samples_info(&e->data, &info);
     if (info.format == GRAPHI_DATA_TEXT)
         return count_batches(&info, batches) * info.steps;
     const int64_t samples = count_batches(&info, batches) * info.batch;
@@ -64,7 +64,10 @@ graphi_status evaluator_score(struct evaluator *e, int64_t batches, graphi_score
                                       .logits = e->predictions != NULL, .scored = scored, .stop = evaluator_stopped,
                                       .context = e};
     *score = (graphi_score){0};
-    graphi_status status = graphi_run_score(e->job.run, &(graphi_feed){.data = e->data}, &how, score);
+    graphi_feed feed;
+    graphi_status status = samples_feed(&e->data, &feed);
+    if (status == GRAPHI_OK)
+        status = graphi_run_score(e->job.run, &feed, &how, score);
     report_progress(e->job.options->quiet, "%s", "");
     return status == GRAPHI_OK || e->reported ? status : report_failure(status);
 }

@@ -4,11 +4,12 @@
 #define CLI_EVALUATE_H
 
 #include "cli/predictions.h"
+#include "cli/samples.h"
 #include "tool/job.h"
 
 struct evaluator {
     struct job job; /* its machine and state are the training graph's */
-    graphi_data *data;
+    struct samples data;
     struct predictions *predictions; /* of every sample, while it is scored; NULL: nowhere */
     bool whole;                      /* the split is all of a text that training never saw */
     bool reported;                   /* what ended the scoring was */
@@ -16,7 +17,7 @@ struct evaluator {
 
 /* Takes over `data` (closed by evaluator_close). main: stored plans and tuning are for this graph, not for the
  * training graph beside it. Prints what is wrong. */
-graphi_status evaluator_open(const struct job *job, bool main, graphi_data *data, struct evaluator *evaluator);
+graphi_status evaluator_open(const struct job *job, bool main, struct samples data, struct evaluator *evaluator);
 
 /* Samples, or times of a text, in one pass over the split, of at most `batches` (0: all). */
 int64_t evaluator_rows(const struct evaluator *evaluator, int64_t batches);

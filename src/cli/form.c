@@ -22,12 +22,14 @@ static graphi_status learning_form(const struct options *options, const char *na
         return report_failure(status);
     const bool images = info->feed == GRAPHI_MODEL_IMAGES;
     const bool learns = strcmp(options->command, "train") == 0 || strcmp(options->command, "eval") == 0;
-    if (info->feed == GRAPHI_MODEL_TREES && learns)
-        return report_usage(options->command, name, "a network of images or text");
     if (info->feed == GRAPHI_MODEL_VECTORS)
         return report_usage("--task", "bench", "real: the bench form of %s is made for timing, not for data", name);
+    if (info->feed == GRAPHI_MODEL_TREES && !info->metric && learns)
+        return report_usage(options->command, name, "a network that learns from data: it is made for timing");
     if (options->classes && !images)
         return report_usage("--classes", name, "a network of images");
+    if (options->level && info->feed == GRAPHI_MODEL_TREES)
+        return report_usage("--level", name, "a network of text: input graphs have words");
     if ((options->level || options->vocabulary) && images)
         return report_usage(options->level ? "--level" : "--vocabulary", name, "a network of text");
     return GRAPHI_OK;
@@ -37,7 +39,9 @@ static graphi_status learning_form(const struct options *options, const char *na
 static graphi_status check_data(const struct options *options, const graphi_model_info *info)
 {
     return options->data || info->feed == GRAPHI_MODEL_IMAGES ? GRAPHI_OK
-                                                              : report_usage("--data", "nothing", "a text file");
+           : info->feed == GRAPHI_MODEL_TREES
+               ? report_usage("--data", "nothing", "a file or folder of input graphs")
+               : report_usage("--data", "nothing", "a text file");
 }
 
 static const char *augment_of(const struct options *options, const graphi_model_info *info)
@@ -59,8 +63,56 @@ static const struct numbering {
     bool whole;        /* nothing is held out */
 } own_numbering;        /* of what is trained on: its own */
 
+/* Bounds of a batch of any split. */
+static graphi_status bound_batches(const struct samples *data, graphi_model_options *model)
+{
+    for (graphi_data_split split = GRAPHI_TRAIN; split <= GRAPHI_TEST; split++) {
+        struct samples other;
+        graphi_trees_info about;
+        const graphi_status status = samples_open_split(data, split, &other);
+        if (status == GRAPHI_UNSUPPORTED)
+            continue;
+        if (status != GRAPHI_OK)
+            return report_failure(status);
+        graphi_trees_get_info(other.trees, &about);
+        samples_close(&other);
+        model->vertices = about.batch_vertices > model->vertices ? about.batch_vertices : model->vertices;
+        model->edges = about.batch_edges > model->edges ? about.batch_edges : model->edges;
+    }
+    return GRAPHI_OK;
+}
+
+/* Input graphs: language models read lines of text. */
+static graphi_status open_trees(const struct options *options, const graphi_model_info *info, graphi_data_split split,
+                                graphi_model_options *model, struct samples *data)
+{
+    const bool lines = strcmp(info->metric, "perplexity") == 0;
+    const graphi_trees_options how = {.format = lines ? GRAPHI_TREES_LINES : GRAPHI_TREES_AUTO,
+                                      .split = split,
+                                      .batch = info->batch,
+                                      .seed = options->seed,
+                                      .ordered = options->split != NULL, /* as they lie: eval */
+                                      .vocabulary = options->vocabulary,
+                                      .steps = lines && info->steps > 1 ? info->steps : 0};
+    graphi_trees_info about;
+    graphi_status status = graphi_trees_open(data_path_of(options), &how, &data->trees);
+    if (status != GRAPHI_OK)
+        return report_failure(status);
+    graphi_trees_get_info(data->trees, &about);
+    if (info->functions > 1 && about.children > info->children)
+        return report_error(GRAPHI_INVALID, data_path_of(options),
+                            "found vertices of %lld children, expected at most %lld: %s is of binary trees",
+                            (long long)about.children, (long long)info->children, info->name);
+    if (!about.classes)
+        return report_error(GRAPHI_INVALID, data_path_of(options), "found no labels, expected one for each vertex");
+    data->graphs = (graphi_trees_feed_options){.functions = info->functions, .roots = info->functions > 1};
+    model->classes = about.classes;
+    model->vocabulary = about.vocabulary ? about.vocabulary : 1;
+    return bound_batches(data, model);
+}
+
 static graphi_status open_data(const struct options *options, const char *name, graphi_data_split split,
-                               const struct numbering *numbering, graphi_model_options *model, graphi_data **data)
+                               const struct numbering *numbering, graphi_model_options *model, struct samples *data)
 {
     graphi_model_info info;
     graphi_data_info about;
@@ -73,6 +125,8 @@ static graphi_status open_data(const struct options *options, const char *name, 
         status = resume_check_data(options);
     if (status != GRAPHI_OK)
         return status;
+    if (info.feed == GRAPHI_MODEL_TREES)
+        return open_trees(options, &info, split, model, data);
     const bool images = info.feed == GRAPHI_MODEL_IMAGES;
     graphi_data_options how = {.split = split,
                                .batch = info.batch,
@@ -94,10 +148,10 @@ static graphi_status open_data(const struct options *options, const char *name, 
                                .format = images ? GRAPHI_DATA_IMAGES : GRAPHI_DATA_TEXT};
     if (images)
         (void)graphi_data_augment(augment_of(options, &info), &how); /* judged above */
-    status = graphi_data_open(data_path_of(options), &how, data);
+    status = graphi_data_open(data_path_of(options), &how, &data->data);
     if (status != GRAPHI_OK)
         return report_failure(status);
-    graphi_data_get_info(*data, &about);
+    graphi_data_get_info(data->data, &about);
     if (images)
         model->classes = about.classes;
     else
@@ -106,24 +160,25 @@ static graphi_status open_data(const struct options *options, const char *name, 
 }
 
 graphi_status form_with_data(const struct options *options, const char *name, graphi_data_split split,
-                             graphi_model_options *model, graphi_data **data)
+                             graphi_model_options *model, struct samples *data)
 {
     graphi_status status = job_model_options(options, model);
     return status == GRAPHI_OK ? open_data(options, name, split, &own_numbering, model, data) : status;
 }
 
 /* What training held out says nothing of another text. */
-static bool is_other_text(const struct options *options, const graphi_checkpoint_info *said, const graphi_data *data)
+static bool is_other_text(const struct options *options, const graphi_checkpoint_info *said,
+                          const struct samples *data)
 {
     graphi_data_info about;
     struct stat info;
-    graphi_data_get_info(data, &about);
+    samples_info(data, &about);
     return about.format == GRAPHI_DATA_TEXT && !options->split && said->placed && said->hash != about.hash &&
            stat(data_path_of(options), &info) == 0 && S_ISREG(info.st_mode);
 }
 
 static graphi_status open_trained(const struct options *options, const char *name, const graphi_checkpoint *file,
-                                  graphi_model_options *model, graphi_data **data, bool *whole)
+                                  graphi_model_options *model, struct samples *data, bool *whole)
 {
     struct numbering numbering = {graphi_checkpoint_text(file, "data.vocabulary"), false};
     graphi_checkpoint_info said;
@@ -131,16 +186,15 @@ static graphi_status open_trained(const struct options *options, const char *nam
     graphi_status status = job_model_options(options, model);
     if (status == GRAPHI_OK)
         status = open_data(options, name, GRAPHI_TRAIN, &numbering, model, data);
-    *whole = numbering.whole = status == GRAPHI_OK && numbering.words && is_other_text(options, &said, *data);
+    *whole = numbering.whole = status == GRAPHI_OK && numbering.words && is_other_text(options, &said, data);
     if (!numbering.whole)
         return status;
-    graphi_data_close(*data);
-    *data = NULL;
+    samples_close(data);
     return open_data(options, name, GRAPHI_TRAIN, &numbering, model, data);
 }
 
 graphi_status form_trained(const struct options *typed, const char *name, graphi_model_options *model,
-                           graphi_data **data, bool *whole)
+                           struct samples *data, bool *whole)
 {
     struct options options = *typed; /* and what the checkpoint says beside */
     graphi_checkpoint *file = NULL;
@@ -190,7 +244,7 @@ static graphi_status settle_sizes(const struct options *options, const char *nam
 graphi_status form_asked(const struct options *typed, const char *name, graphi_model_options *model)
 {
     struct options options = *typed; /* and what the checkpoint says beside */
-    graphi_data *data = NULL;
+    struct samples data = {NULL};
     graphi_model_info info;
     int64_t vocabulary = 0;
     graphi_status status = typed->checkpoint ? checkpoint_options(&options, name, &vocabulary) : GRAPHI_OK;
@@ -204,6 +258,6 @@ graphi_status form_asked(const struct options *typed, const char *name, graphi_m
         if (status == GRAPHI_OK && !options.checkpoint) /* which says the size of its vocabulary */
             status = check_data(&options, &info);
     }
-    graphi_data_close(data);
+    samples_close(&data);
     return status == GRAPHI_OK && options.checkpoint ? settle_sizes(&options, name, vocabulary, model) : status;
 }

@@ -73,8 +73,8 @@ static graphi_status settle_length(struct options *o, const graphi_model_info *i
 
 static graphi_status open_validation(struct training *t, graphi_data_split split)
 {
-    graphi_data *other;
-    graphi_status status = graphi_data_open_split(t->data, split, 0, &other);
+    struct samples other;
+    graphi_status status = samples_open_split(&t->data, split, &other);
     if (status == GRAPHI_UNSUPPORTED) { /* there is none: a broken one is an error */
         result_note(t->result, "no validation: %s", graphi_message());
         return GRAPHI_OK;
@@ -95,7 +95,7 @@ graphi_status training_open(const struct options *options, const char *name, gra
     graphi_status status = check(options);
     if (status != GRAPHI_OK || (status = form_with_data(options, name, GRAPHI_TRAIN, &model, &t->data)) != GRAPHI_OK)
         return status;
-    graphi_data_get_info(t->data, &t->about);
+    samples_info(&t->data, &t->about);
     /* What can be wrong is looked at before the plan is tuned, which takes seconds. */
     if ((status = job_begin(&t->options, name, &model, &t->job)) != GRAPHI_OK ||
         (status = settle_length(&t->options, &t->job.info, t->about.batches)) != GRAPHI_OK)
@@ -104,7 +104,12 @@ graphi_status training_open(const struct options *options, const char *name, gra
     result->train = json_pack("{s:[],s:[],s:s}", "loss", "value", "metric",
                               t->job.info.metric ? t->job.info.metric : "generator loss");
     result_set(result->root, "train", result->train);
-    return t->job.info.metric ? open_validation(t, split) : GRAPHI_OK;
+    if (t->job.info.metric && (status = open_validation(t, split)) != GRAPHI_OK)
+        return status;
+    status = samples_feed(&t->data, &t->feed);
+    if (status == GRAPHI_OK && t->validates)
+        status = samples_feed(&t->validation.data, &t->validation_feed);
+    return status == GRAPHI_OK ? status : report_failure(status);
 }
 
 /* --- what is told --- */
@@ -148,7 +153,7 @@ static const char *split_word(const struct training *t)
 {
     graphi_data_info about = {.split = GRAPHI_VALIDATION};
     if (t->validates)
-        graphi_data_get_info(t->validation.data, &about);
+        samples_info(&t->validation.data, &about);
     return about.split == GRAPHI_TEST ? "test" : "validation";
 }
 
@@ -199,6 +204,23 @@ static bool stopped_together(void *context)
     return info.stopped;
 }
 
+/* Those of the options; of input graphs also what their numbers mean, which the trainer knows of other data itself. */
+static void add_strings(struct training *t, graphi_trainer_options *how)
+{
+    const char *const *keys, *const *values;
+    int count = resume_strings(&t->job, &keys, &values);
+    memcpy(t->keys, keys, (size_t)count * sizeof *keys);
+    memcpy(t->values, values, (size_t)count * sizeof *values);
+    snprintf(t->encoding, sizeof t->encoding, "%016llx", (unsigned long long)t->about.encoding);
+    if (t->data.trees && count < TRAINING_STRINGS) {
+        t->keys[count] = "data.encoding";
+        t->values[count++] = t->encoding;
+    }
+    how->keys = t->keys;
+    how->values = t->values;
+    how->string_count = count;
+}
+
 graphi_trainer_options training_usual(struct training *t)
 {
     const struct options *o = &t->options;
@@ -208,8 +230,8 @@ graphi_trainer_options training_usual(struct training *t)
                                   .state = t->job.state,
                                   .machine = t->job.machine,
                                   .seed = o->seed,
-                                  .training = {.data = t->data},
-                                  .validation = {.data = t->validation.data},
+                                  .training = t->feed,
+                                  .validation = t->validation_feed,
                                   .metric = metric_of(&t->job.info),
                                   .steps = o->steps,
                                   .epochs = o->epochs,
@@ -231,7 +253,7 @@ graphi_trainer_options training_usual(struct training *t)
                                   .saved = tell_saved,
                                   .note = tell_note,
                                   .context = t};
-    how.string_count = resume_strings(&t->job, &how.keys, &how.values);
+    add_strings(t, &how);
     return how;
 }
 
@@ -341,7 +363,7 @@ void training_close(struct training *t)
     graphi_group_destroy(t->group);
     if (t->validates)
         evaluator_close(&t->validation);
-    graphi_data_close(t->data);
+    samples_close(&t->data);
     job_close(&t->job);
     *t = (struct training){0};
 }

@@ -7,10 +7,15 @@
 #include "cli/evaluate.h"
 #include "tool/output.h"
 
+enum { TRAINING_STRINGS = 32 };
+
 struct training {
     struct options options; /* the job's: as asked for, and of length and rate as the network is usually trained */
     struct job job;
-    graphi_data *data;
+    struct samples data;
+    graphi_feed feed, validation_feed;
+    const char *keys[TRAINING_STRINGS], *values[TRAINING_STRINGS]; /* of its checkpoint */
+    char encoding[24];                                             /* of input graphs: words and labels */
     graphi_data_info about;
     struct evaluator validation;
     bool validates;

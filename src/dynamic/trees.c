@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 #include "dynamic/treebank.h"
+#include "dynamic/trees.h"
 #include "train/corpus.h"
 
 #include <stdio.h>
@@ -25,6 +26,7 @@ struct graphi_trees {
     graphi_data_position position;
     char note[512];
     int32_t *arrays; /* of a batch, all in one */
+    struct trees_feed feed;
     int32_t *sample_begin, *sample, *child_begin, *child, *function, *token, *label, *root;
 };
 
@@ -225,6 +227,7 @@ void graphi_trees_close(graphi_trees *trees)
     if (!trees)
         return;
     treebank_release(trees->bank);
+    trees_feed_close(&trees->feed);
     forest_free(&trees->own);
     mem_free(trees->order);
     mem_free(trees->arrays);
@@ -331,4 +334,13 @@ const char *graphi_trees_label(const graphi_trees *trees, int64_t id, size_t *le
 const char *graphi_trees_skipped(const graphi_trees *trees, int64_t i)
 {
     return trees && i >= 0 && i < trees->forest->skipped && i < FOREST_KEPT_REASONS ? trees->forest->reasons[i] : NULL;
+}
+
+struct trees_feed *trees_feed_of(graphi_trees *trees) { return &trees->feed; }
+
+void trees_feed_close(struct trees_feed *feed)
+{
+    graphi_frontier_destroy(feed->frontier);
+    mem_free(feed->words);
+    *feed = (struct trees_feed){0};
 }

@@ -49,7 +49,7 @@ static void classify(graphi_graph *graph, struct part *p, const graphi_model_opt
 {
     const int64_t rows = graphi_vertex_rows(p->d);
     graphi_value logits = GRAPHI_NONE;
-    const graphi_optimizer optimizer = {.kind = GRAPHI_SGD};
+    const graphi_optimizer optimizer = {.kind = model_is_real(options) ? GRAPHI_ADAGRAD : GRAPHI_SGD};
     p->labels = graphi_input(graph, "labels", GRAPHI_I32, 1, &rows);
     if (graphi_dynamic_end(p->d, 1, &logits) != GRAPHI_OK)
         return;
@@ -208,16 +208,16 @@ static void build_messages(graphi_graph *graph, const graphi_model_info *s, cons
     }
 
 const struct model model_treelstm = NETWORK("treelstm", "binary child-sum Tree-LSTM, a class at every phrase", 25, 150,
-                                            1, 5, 20000, 2, 2, 64, "accuracy", 0.1, 20, build_treelstm);
+                                            1, 5, 20000, 2, 2, 64, "accuracy", 0.05, 4, build_treelstm);
 const struct model model_dependency_treelstm =
     NETWORK("dependency-treelstm", "child-sum Tree-LSTM over dependency trees, a relation at every word", 25, 150, 1,
-            50, 20000, 1, 0, 64, "accuracy", 0.1, 20, build_dependency);
+            50, 20000, 1, 0, 64, "accuracy", 0.05, 10, build_dependency);
 const struct model model_treefc = NETWORK("treefc", "a fully connected layer over complete binary trees", 64, 512, 1, 0,
                                           256, 2, 2, 511, NULL, 1e-5, 1, build_treefc);
 const struct model model_fixed_lstm = NETWORK("fixed-lstm", "LSTM language model over chains of 64 words", 64, 512, 64,
-                                              0, 10000, 1, 1, 64, "perplexity", 1, 10, build_chain);
+                                              0, 10000, 1, 1, 64, "perplexity", 0.05, 10, build_chain);
 const struct model model_var_lstm = NETWORK("var-lstm", "LSTM language model over lines of text", 20, 200, 1, 0, 10000,
-                                            1, 1, 83, "perplexity", 1, 10, build_chain);
+                                            1, 1, 83, "perplexity", 0.05, 10, build_chain);
 const struct model model_message_passing =
     NETWORK("message-passing", "messages over graphs without cycles, the longest distance to a sink at every vertex",
-            32, 64, 1, 16, 16, 1, 0, 64, "accuracy", 0.1, 20, build_messages);
+            32, 64, 1, 16, 16, 1, 0, 64, "accuracy", 0.05, 10, build_messages);
