@@ -149,7 +149,7 @@ class Torch:
         return loss
 
     def check(self, batch):
-        loss = float(self.gradients(batch))
+        loss = float(self.gradients(batch).detach())
         return loss, {name: (p.grad.to_dense() if p.grad.is_sparse else p.grad).numpy() for name, p in self.p.items()}
 
     def step(self, batch):
@@ -166,16 +166,16 @@ class Dynet:
     def __init__(self, r, autobatch):
         import dynet_config
 
-        dynet_config.set(mem="2048", random_seed=1)
+        dynet_config.set(random_seed=1)  # its memory grows where the 512 MB that it begins with do not suffice
         import dynet as dy
 
         self.dy, self.r, self.autobatch, self.version = dy, r, autobatch, getattr(dy, "__version__", "2.2")
         self.collection, self.p = dy.ParameterCollection(), {}
         for name, value in weights(r).items():
             if name in ("table", "embedding"):
-                self.p[name] = self.collection.add_lookup_parameters(value.shape, init=dy.NumpyInitializer(np.ascontiguousarray(value.T)))
+                self.p[name] = self.collection.lookup_parameters_from_numpy(value)
             else:
-                self.p[name] = self.collection.add_parameters(value.T.shape, init=dy.NumpyInitializer(np.ascontiguousarray(value.T)))
+                self.p[name] = self.collection.parameters_from_numpy(np.ascontiguousarray(value.T))
         self.trainer = dy.SimpleSGDTrainer(self.collection, learning_rate=r["rate"])
         self.trainer.set_sparse_updates(True)
 
@@ -208,7 +208,7 @@ class Dynet:
                 logits = dy.affine_transform([p["b_class"], p["w_class"], state[v][0]])
                 losses.append(dy.pickneglogsoftmax(logits, int(batch.label[v])))
         if self.r["net"] == "treefc":
-            losses = [0.5 * dy.squared_norm(state[v][0]) for v in batch.roots]
+            losses = [dy.squared_norm(state[v][0]) * 0.5 for v in batch.roots]
         return dy.esum(losses) * (1 / len(losses))
 
     def gradients(self, batch):
@@ -218,13 +218,14 @@ class Dynet:
         return value
 
     def check(self, batch):
-        loss = self.gradients(batch)
-        of = lambda p: p.grad_as_array()
-        gradients = {}
+        """It has no call that forgets gradients: an update at a rate of 0 does."""
+        loss, gradients = self.gradients(batch), {}
         for name, p in self.p.items():
-            value = np.asarray(of(p))
+            value = np.array(p.grad_as_array())
             gradients[name] = value if name in ("table", "embedding") else value.T
-        self.collection.reset_gradient() if hasattr(self.collection, "reset_gradient") else None
+        self.trainer.learning_rate = 0
+        self.trainer.update()
+        self.trainer.learning_rate = self.r["rate"]
         return loss, gradients
 
     def step(self, batch):
