@@ -7,8 +7,8 @@
 #include "engine/compile/ports.h"
 #include "engine/run/run.h"
 
-static graphi_status open(graphi_trees *trees, const graphi_trees_info *info,
-                          const graphi_trees_feed_options *options, struct trees_feed *f)
+static graphi_status open(graphi_trees *trees, const graphi_trees_info *info, const graphi_trees_feed_options *options,
+                          struct trees_feed *f)
 {
     const size_t vertices = (size_t)info->batch_vertices;
     *f = (struct trees_feed){.trees = trees, .info = *info, .options = *options};
@@ -74,8 +74,9 @@ graphi_status graphi_trees_feed(graphi_trees *trees, const graphi_trees_feed_opt
     graphi_trees_info info;
     graphi_trees_get_info(trees, &info);
     if (info.split == GRAPHI_TRAIN && info.unlabelled)
-        return fail(GRAPHI_INVALID, "input graphs", "found %lld of %lld vertices without a label, expected one for each",
-                    (long long)info.unlabelled, (long long)info.vertices);
+        return fail(GRAPHI_INVALID, "input graphs",
+                    "found %lld of %lld vertices without a label, expected one for each", (long long)info.unlabelled,
+                    (long long)info.vertices);
     trees_feed_close(f);
     TRY(open(trees, &info, options ? options : &none, f));
     *feed = (graphi_feed){.next = next,
