@@ -9,6 +9,7 @@
 #include "frameworks/formula.h"
 #include "frameworks/graphs_beside.h"
 #include "tool/made_graphs.h"
+#include "tool/resident.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -304,6 +305,7 @@ static graphi_status one(struct bench *bench, const struct form *form, double *b
                                   .units = o->units ? o->units : form->units};
     model.vertices = model.batch * form->sample;
     snprintf(s.id, sizeof s.id, "%s h%lld b%lld", form->network, (long long)model.units, (long long)model.batch);
+    resident_begin();
     graphi_status status = open_data(&s, form, &model);
     if (status == GRAPHI_OK)
         status = open_network(&s, form, &model);
@@ -318,6 +320,7 @@ static graphi_status one(struct bench *bench, const struct form *form, double *b
         result_setting(row, &setting);
         report_progress(o->quiet, "%s", s.id);
         status = time_ours(&s, row);
+        resident_row(&bench->result, row);
         if (status == GRAPHI_OK && form->peers)
             status = beside(&s, row, best);
     }

@@ -96,6 +96,20 @@ def test_messages(cli):
     assert found["value"][-1] > 0.8, found
 
 
+def test_skipped(cli):
+    """One bad line of thousands need not end a training, but what is left out is told."""
+    folder = trees(cli, "torn")
+    for split in ("train", "test"):
+        path = folder / f"{split}.txt"
+        path.write_text(path.read_text() + "(4 (2 it)\n(2 (2 it) (2 it))\n")
+    words = ["--data", folder, *USUAL, "--checkpoint", "torn.safetensors"]
+    assert "train.txt:162:1" in cli.run("train", "treelstm", *words, "--steps", 1, expect=3).stderr
+    for command, total in (("train", 162), ("eval", 42)):
+        notes = cli.result(command, "treelstm", *words, "--skip-bad", *(["--epochs", 1] if command == "train" else []))["notes"]
+        assert any(f"1 of {total} samples were left out; the first: " in note for note in notes), notes
+    cli.run("train", "pathnet", "--skip-bad", "--steps", 1, expect=2)
+
+
 def test_refused(cli):
     folder = trees(cli)
     three = write_splits(cli.folder / "three", "txt", lambda: "(1 (1 a) (1 b) (1 c))\n")

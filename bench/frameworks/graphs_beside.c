@@ -119,7 +119,7 @@ static void tell_times(const struct graphs_row *r, json_t *row, const double *ms
 }
 
 /* As many cycles a turn as last some milliseconds, until the time is over. */
-static graphi_status alternate(struct graphs_row *r, struct peer *peer, json_t *row)
+static graphi_status alternate(struct graphs_row *r, struct peer *peer, json_int_t start_rss, json_t *row)
 {
     double ours[MOST_ROUNDS], theirs[MOST_ROUNDS];
     const double seconds = r->bench->options.seconds > 0 ? r->bench->options.seconds : 4, start = report_seconds();
@@ -147,7 +147,9 @@ static graphi_status alternate(struct graphs_row *r, struct peer *peer, json_t *
         tell_times(r, r->row, ours, rounds);
     }
     json_t *memory = peer_ask(peer, json_pack("{s:s}", "cmd", "memory"), LIMIT_S);
-    result_integer(row, "peak_rss_bytes", json_integer_value(json_object_get(memory, "peak_rss")));
+    const json_int_t peak = json_integer_value(json_object_get(memory, "peak_rss"));
+    result_integer(row, "peak_rss_bytes", peak - start_rss);
+    result_integer(row, "peak_rss_absolute_bytes", peak);
     json_decref(memory);
     return GRAPHI_OK;
 }
@@ -174,7 +176,7 @@ static graphi_status one(struct graphs_row *r, const struct engine *e, int threa
         snprintf(peer.reason, sizeof peer.reason, "its environment could not be made (setup.sh)");
     else if (peer_start(&peer, python, script, NULL) && (answer = load(r, &peer, e, threads)) && agrees(r, &peer)) {
         result_string(row, "engine_version", json_string_value(json_object_get(answer, "version")));
-        status = alternate(r, &peer, row);
+        status = alternate(r, &peer, json_integer_value(json_object_get(answer, "start_rss")), row);
     }
     if (!json_is_object(json_object_get(row, "time_ms"))) {
         result_string(row, "status", r->info->batch > e->batch_most ? "missing" : "failed");

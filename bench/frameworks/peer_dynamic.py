@@ -64,6 +64,7 @@ class Torch:
     def __init__(self, r, by_hand):
         import torch
 
+        self.start_rss = common.status_bytes("VmRSS")
         self.torch, self.r, self.by_hand = torch, r, by_hand
         self.version = torch.__version__.split("+")[0]
         torch.set_num_threads(r["threads"])
@@ -169,6 +170,7 @@ class Dynet:
         dynet_config.set(random_seed=1)  # its memory grows where the 512 MB that it begins with do not suffice
         import dynet as dy
 
+        self.start_rss = common.status_bytes("VmRSS")
         self.dy, self.r, self.autobatch, self.version = dy, r, autobatch, getattr(dy, "__version__", "2.2")
         self.collection, self.p = dy.ParameterCollection(), {}
         for name, value in weights(r).items():
@@ -241,10 +243,9 @@ ENGINES = {"dynet": lambda r: Dynet(r, False), "dynet autobatch": lambda r: Dyne
 class Peer:
     def do_load(self, r):
         self.network = ENGINES[r["engine"]](r)
-        start = common.status_bytes("VmRSS")
         self.batches = [Batch(b) for b in r["batches"]]
         common.forget_peak()
-        return {"version": self.network.version, "start_rss": start}
+        return {"version": self.network.version, "start_rss": self.network.start_rss}
 
     def do_check(self, r):
         loss, gradients = self.network.check(self.batches[0])

@@ -69,6 +69,8 @@ static graphi_status score_split(struct evaluator *e, struct result *result)
     graphi_data_info about;
     samples_info(&e->data, &about);
     if (e->data.trees) {
+        if (about.note)
+            result_note(result, "data: %s", about.note);
         result_note(result, "scored over %lld %s of %lld samples of the %s split, %lld words are not in the vocabulary",
                     (long long)score.samples, e->data.graphs.roots ? "roots" : "vertices", (long long)about.samples,
                     split_of(e), (long long)about.unknown);

@@ -22,6 +22,8 @@ static graphi_status learning_form(const struct options *options, const char *na
         return report_failure(status);
     const bool images = info->feed == GRAPHI_MODEL_IMAGES;
     const bool learns = strcmp(options->command, "train") == 0 || strcmp(options->command, "eval") == 0;
+    if (options->skip_bad && info->feed != GRAPHI_MODEL_TREES)
+        return report_usage("--skip-bad", name, "a network over input graphs");
     if (info->feed == GRAPHI_MODEL_VECTORS)
         return report_usage("--task", "bench", "real: the bench form of %s is made for timing, not for data", name);
     if (info->feed == GRAPHI_MODEL_TREES && !info->metric && learns)
@@ -92,6 +94,7 @@ static graphi_status open_trees(const struct options *options, const graphi_mode
                                       .batch = info->batch,
                                       .seed = options->seed,
                                       .ordered = options->split != NULL, /* as they lie: eval */
+                                      .skip = options->skip_bad,
                                       .vocabulary = options->vocabulary,
                                       .steps = lines && info->steps > 1 ? info->steps : 0};
     graphi_trees_info about;

@@ -121,6 +121,8 @@ static const struct option rows[] = {
      "images: scaled larger by N or with N zeros around, and cut at random; half of them turned; default: the "
      "network's",
      OF_USE, TEXT, AT(augment), 0, 0, 0},
+    {"--skip-bad", NULL, "input graphs: bad samples are left out and told; without it, the first is an error", OF_USE,
+     FLAG, AT(skip_bad), 0, 0, 0},
     {"--check-numerics", NULL, "report the first operation that gives NaN or infinity", OF_USE, FLAG,
      AT(check_numerics), 0, 0, 0},
     {"--epochs", "N", "passes over the data; default: the network's", OF_TRAIN, COUNT, AT(epochs), 0, 1, 1e6},

@@ -42,6 +42,7 @@ struct options {
     const char *schedule, *level, *split, *augment;
     const char *checkpoint;
     int64_t every;
+    bool skip_bad; /* samples that are none */
     bool resume, overwrite, check_numerics, training, inference, merged, batch_norm, lrn, auxiliary, bottleneck;
     const char *role;
     const char *log;
