@@ -107,6 +107,25 @@ def test_texts_are_learned(cli):
         assert min(train["loss"]) < 0.8, f"{network}: losses {train['loss']}, three words are as frequent"
 
 
+def test_language_models_as_asked(cli):
+    """Layers, dropout and optimizer could not be had; a checkpoint that forgot them was another network's in eval."""
+    text, checkpoint, best = cli.folder / "asked.txt", cli.folder / "asked.safetensors", cli.folder / "best.safetensors"
+    text.write_text("a b c " * 2000)
+    words = ["--data", text, "--units", 16, "--unroll", 10, "--batch", 8, "--tune", 0, "--seed", 1]
+    train = cli.result("train", "lstm", *words, "--layers", 2, "--dropout", 0.1, "--optimizer", "sgd", "--steps", 300, "--validate", 50,
+                       "--patience", 6, "--best", best, "--checkpoint", checkpoint)["train"]
+    assert min(train["loss"]) < 0.9, train["loss"]
+    said = safetensors_header(checkpoint)[2]["__metadata__"]
+    assert "--layers 2" in said["network"] and "--dropout 0.1 --optimizer sgd" in said["network.trained"], said
+    for file in checkpoint, best:
+        assert cli.result("eval", "lstm", "--data", text, "--checkpoint", file)["rows"]
+    errors = cli.run("train", "lstm", *words, "--layers", 3, "--steps", 400, "--checkpoint", checkpoint, "--resume", expect=3).stderr
+    assert "--layers 2" in errors, errors
+    cli.run("train", "lstm", *words, "--layers", 9, "--steps", 1, expect=2)
+    cli.run("train", "pathnet", "--layers", 2, "--steps", 1, expect=2)
+    assert "--task real" in cli.run("run", "lstm", "--dropout", 0.5, expect=2).stderr
+
+
 def test_vocabulary_of_one_file(cli):
     """Words of the held-out end alone were numbered as if training had seen them."""
     text, checkpoint = cli.folder / "end.txt", cli.folder / "end.safetensors"

@@ -173,6 +173,11 @@ static void recurrent_layers(void **state)
     graphi_graph *graph;
     assert_string_equal(graphi_lowering_name((graphi_lowering)99), "?");
     assert_true(graphi_recurrent(NULL, GRAPHI_RNN, 0, NULL, NULL, GRAPHI_NONE, NULL, NULL) == GRAPHI_NONE);
+    assert_true(graphi_attend(NULL, 0, 0, GRAPHI_NONE, NULL, NULL) == GRAPHI_NONE);
+    assert_true(graphi_max_over_time(NULL, 0, GRAPHI_NONE) == GRAPHI_NONE);
+    assert_true(graphi_batch_major(NULL, 0, 1) == GRAPHI_NONE);
+    assert_true(graphi_highway(NULL, 0, 1, NULL) == GRAPHI_NONE);
+    assert_true(graphi_perceptron(NULL, 0, 1, NULL, NULL) == GRAPHI_NONE);
     check_ok(graphi_graph_create(&graph));
     graphi_value x = graphi_input(graph, "x", GRAPHI_F32, 2, (int64_t[]){4, 1});
     assert_true(graphi_recurrent(graph, GRAPHI_RNN, x, NULL, NULL, GRAPHI_NONE, NULL, NULL) == GRAPHI_NONE);

@@ -384,6 +384,47 @@ static void a_schedule_that_has_ended_is_told(void **state)
     assert_int_equal(told.notes, 0);
 }
 
+/* Without it training goes on for hours after its best, and the best is gone: ends after so many validations that are
+ * not better, also over a checkpoint between them, and leaves the best in a file. */
+static void training_ends_where_nothing_gets_better(void **state)
+{
+    struct told told = {0};
+    char hash[65];
+    graphi_checkpoint *file;
+    graphi_checkpoint_info about;
+    no_file();
+    graphi_trainer_options how = options(&told);
+    how.rate = 0; /* nothing is learnt: the first validation stays the best */
+    how.validate_every = 1;
+    how.patience = 3;
+    how.checkpoint = checkpoint;
+    how.best = other;
+    check_ok(train(&how, hash));
+    assert_int_equal(told.steps, 4);
+    assert_int_equal(told.saves, 2);
+    assert_non_null(strstr(told.note, "training ends at step 4: no validation was better than"));
+    check_ok(graphi_checkpoint_open(other, &file));
+    graphi_checkpoint_get_info(file, &about);
+    graphi_checkpoint_close(file);
+    assert_int_equal(about.step, 1);
+    how.start = GRAPHI_TRAINER_RESUME;
+    told = (struct told){0};
+    check_ok(train(&how, hash)); /* had enough already */
+    assert_int_equal(told.steps, 0);
+    how.patience = 5;
+    check_ok(train(&how, hash));
+    assert_int_equal(told.steps, 2);
+    how.patience = 0;
+    told = (struct told){0};
+    FILE *own = fopen(other, "w");
+    fputs("mine", own);
+    fclose(own);
+    how.best = other;
+    assert_int_equal(refuse(&how), GRAPHI_INVALID);
+    assert_non_null(strstr(graphi_message(), "no checkpoint"));
+    no_file();
+}
+
 /* Without it whoever has a checkpoint must know by heart what it was trained on, and how far. */
 static void checkpoints_are_understood(void **state)
 {
@@ -539,6 +580,7 @@ int main(void)
         cmocka_unit_test(checkpoints_are_not_lost),
         cmocka_unit_test(other_trainings_are_refused),
         cmocka_unit_test(a_schedule_that_has_ended_is_told),
+        cmocka_unit_test(training_ends_where_nothing_gets_better),
         cmocka_unit_test(checkpoints_are_understood),
         cmocka_unit_test(forms_are_completed),
         cmocka_unit_test(wrong_options_are_refused),

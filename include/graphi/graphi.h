@@ -10,6 +10,7 @@
 #include "graphi/data.h"
 #include "graphi/dynamic.h"
 #include "graphi/frontier.h"
+#include "graphi/attention.h"
 #include "graphi/generate.h"
 #include "graphi/graph.h"
 #include "graphi/group.h"

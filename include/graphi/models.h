@@ -46,6 +46,12 @@ typedef struct graphi_model_options {
     int64_t block_rows; /* most vertices evaluated together; 1: one at a time, the serial policy; 0: 512 */
     bool in_rounds;     /* graphi_dynamic_options.in_rounds */
     bool dense;           /* updates are of whole tables, as groups of solvers add them (graphi_optimizer.sparse OFF) */
+    int64_t layers;       /* lstm, phased-lstm, ptb: of cells, at most 8; 0: the network's own */
+    /* Of language models. dropout: the part of the embedding and of each layer's results that training drops, below 1;
+     * 0: the network's own. optimizer: "sgd", "momentum" (0.9), "adam" or "adagrad"; NULL: the network's own. Another
+     * one than that starts from a rate of its own. */
+    double dropout;
+    const char *optimizer;
     const char *role;     /* dcgan: "discriminator", "generator", "sample"; NULL: discriminator */
 } graphi_model_options;
 

@@ -146,6 +146,9 @@ typedef struct graphi_trainer_info {
     double rate;              /* of the last step */
     double step_ms, left_s;   /* of graphi_trainer_run: a step's mean, and what is left with all that is beside */
     bool owes;                /* the validation at this step was stopped: it comes first */
+    double best;              /* metric of the best validation; NAN: there was none */
+    int64_t since;            /* validations after it */
+    bool enough;              /* `patience` is over: training has ended */
     uint64_t started;         /* the step that training went on from */
 } graphi_trainer_info;
 
@@ -173,6 +176,10 @@ typedef struct graphi_trainer_options {
     const char *schedule;    /* graphi_schedule_parse; NULL: constant */
     int64_t validate_every;  /* steps; 0: each epoch. The last step's is made always */
 
+    /* Training ends after so many validations in a row that were not better than the best before; 0: never. Better is a
+     * larger accuracy, a smaller loss or perplexity. A training that goes on from a checkpoint knows its best. */
+    int64_t patience;
+    const char *best;        /* a checkpoint of the best validation; NULL: none. One that is there is written over */
     const char *checkpoint;  /* a file; NULL: none */
     int64_t every;           /* steps between checkpoints; 0: one at the end and when it is stopped */
     graphi_trainer_start start;

@@ -19,7 +19,8 @@ graphi_status checkpoint_complete(const graphi_checkpoint *file, const char *nam
     graphi_form form = {.model = {.size = o->size, .task = o->task, .merged = o->merged, .batch = o->batch,
                                   .image = o->image, .classes = o->classes, .steps = o->unroll, .units = o->units,
                                   .batch_norm = o->batch_norm, .lrn = o->lrn, .auxiliary = o->auxiliary,
-                                  .bottleneck = o->bottleneck, .role = o->role},
+                                  .bottleneck = o->bottleneck, .layers = o->layers, .dropout = o->dropout,
+                                  .optimizer = o->optimizer, .role = o->role},
                         .level = o->level,
                         .vocabulary = o->vocabulary};
     const graphi_model_options *m = &form.model;
@@ -38,6 +39,9 @@ graphi_status checkpoint_complete(const graphi_checkpoint *file, const char *nam
     o->lrn = m->lrn;
     o->auxiliary = m->auxiliary;
     o->bottleneck = m->bottleneck;
+    o->layers = m->layers;
+    o->dropout = m->dropout;
+    o->optimizer = m->optimizer;
     o->level = form.level;
     o->vocabulary = form.vocabulary;
     return GRAPHI_OK;

@@ -238,6 +238,8 @@ graphi_trainer_options training_usual(struct training *t)
                                   .rate = o->lr,
                                   .schedule = o->schedule,
                                   .validate_every = o->validate,
+                                  .patience = o->patience,
+                                  .best = o->best,
                                   .checkpoint = o->checkpoint,
                                   .every = o->every,
                                   .start = o->resume      ? GRAPHI_TRAINER_RESUME

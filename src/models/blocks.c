@@ -124,3 +124,29 @@ void model_output_gradients(graphi_graph *graph, graphi_value loss, int n, const
         graphi_output(graph, name, gradients[i]);
     }
 }
+
+/* Rates that optimizers start from where the network's own one has another. */
+static const struct {
+    const char *name;
+    graphi_optimizer_kind kind;
+    double rate;
+} optimizers[] = {{"sgd", GRAPHI_SGD, 1}, {"momentum", GRAPHI_MOMENTUM, 0.1}, {"adam", GRAPHI_ADAM, 0.002},
+                  {"adagrad", GRAPHI_ADAGRAD, 0.1}};
+
+bool model_optimizer(const char *name, graphi_optimizer_kind *kind)
+{
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
+        if (strcmp(optimizers[i].name, name) == 0) {
+            *kind = optimizers[i].kind;
+            return true;
+        }
+    return false;
+}
+
+double model_rate(graphi_optimizer_kind kind)
+{
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)
+        if (optimizers[i].kind == kind)
+            return optimizers[i].rate;
+    return 0;
+}

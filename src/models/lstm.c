@@ -15,7 +15,7 @@ static struct recurrent_state step(graphi_graph *graph, const struct recurrent_l
     return (struct recurrent_state){.h = graphi_mul(graph, o, graphi_tanh(graph, c)), .c = c};
 }
 
-const struct recurrent_cell recurrent_lstm = {.step = step};
+const struct recurrent_cell recurrent_lstm = {.step = step, .whole = "lstm"};
 
 static void build(graphi_graph *graph, const graphi_model_info *sizes, const graphi_model_options *options)
 {
@@ -35,6 +35,7 @@ const struct model model_lstm = {
              .schedule = "constant",
              .epochs = 3},
     .size = {{.steps = 20, .units = 128}, {.steps = 30, .units = 512}, {.steps = 40, .units = 1024}},
-    .switches = MODEL_MERGED | MODEL_STEPS,
+    .switches = MODEL_MERGED | MODEL_STEPS | MODEL_LAYERS,
+    .optimizer = GRAPHI_ADAM,
     .build = build,
 };

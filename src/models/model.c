@@ -64,10 +64,16 @@ static graphi_status check_switches(const struct model *model, const graphi_mode
         bool given;
         enum model_switch is;
     } all[] = {
-        {"merged", o->merged, MODEL_MERGED},          {"batch-norm", o->batch_norm, MODEL_BATCH_NORM},
-        {"lrn", o->lrn, MODEL_LRN},                   {"auxiliary", o->auxiliary, MODEL_AUXILIARY},
-        {"bottleneck", o->bottleneck, MODEL_BOTTLENECK}, {"image", o->image != 0, MODEL_IMAGE},
+        {"merged", o->merged, MODEL_MERGED},
+        {"batch-norm", o->batch_norm, MODEL_BATCH_NORM},
+        {"lrn", o->lrn, MODEL_LRN},
+        {"auxiliary", o->auxiliary, MODEL_AUXILIARY},
+        {"bottleneck", o->bottleneck, MODEL_BOTTLENECK},
+        {"image", o->image != 0, MODEL_IMAGE},
         {"unroll", o->steps != 0, MODEL_STEPS},
+        {"layers", o->layers != 0, MODEL_LAYERS},
+        {"dropout", o->dropout != 0, MODEL_LAYERS},
+        {"optimizer", o->optimizer != NULL, MODEL_LAYERS},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].given && !(model->switches & all[i].is)) {
@@ -83,13 +89,31 @@ static graphi_status check_counts(const graphi_model_options *o)
     const struct {
         const char *name;
         int64_t count;
-    } all[] = {{"batch", o->batch}, {"image", o->image}, {"classes", o->classes}, {"vocabulary", o->vocabulary},
-               {"steps", o->steps}, {"units", o->units}, {"vertices", o->vertices}, {"edges", o->edges},
-               {"children", o->children}, {"block_rows", o->block_rows}};
+    } all[] = {{"batch", o->batch}, {"image", o->image},      {"classes", o->classes}, {"vocabulary", o->vocabulary},
+               {"steps", o->steps}, {"units", o->units},      {"layers", o->layers},   {"vertices", o->vertices},
+               {"edges", o->edges}, {"children", o->children}, {"block_rows", o->block_rows}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].count < 0)
             return fail(GRAPHI_INVALID, all[i].name, "found %lld, expected at least 1, or 0 for the network's own",
                         (long long)all[i].count);
+    return GRAPHI_OK;
+}
+
+/* How a language model learns. Timed forms do not. */
+static graphi_status check_learning(const struct model *model, const graphi_model_options *o)
+{
+    graphi_optimizer_kind kind;
+    if (!(o->dropout >= 0 && o->dropout < 1))
+        return fail(GRAPHI_INVALID, "dropout", "found %g, expected at least 0 and less than 1", o->dropout);
+    if (o->optimizer && !model_optimizer(o->optimizer, &kind))
+        return fail(GRAPHI_INVALID, "optimizer", "found '%.40s', expected sgd, momentum, adam or adagrad",
+                    o->optimizer);
+    if (o->layers > MODEL_MOST_LAYERS)
+        return fail(GRAPHI_INVALID, "layers", "found %lld, expected at most %d", (long long)o->layers,
+                    MODEL_MOST_LAYERS);
+    if ((o->dropout > 0 || o->optimizer) && model->info.feed == GRAPHI_MODEL_VECTORS && !model_is_real(o))
+        return fail(GRAPHI_USAGE, o->optimizer ? "optimizer" : "dropout",
+                    "found it for the timed form of %s, expected --task real", model->info.name);
     return GRAPHI_OK;
 }
 
@@ -143,6 +167,7 @@ graphi_status graphi_model_get_info(const char *name, const graphi_model_options
     TRY(check_words(options));
     TRY(check_counts(options));
     TRY(check_switches(model, options));
+    TRY(check_learning(model, options));
     TRY(check_role(model, options->role));
     graphi_model_info settled = model->info;
     const int index = model_size_index(options);
@@ -155,6 +180,7 @@ graphi_status graphi_model_get_info(const char *name, const graphi_model_options
     const bool trees = settled.feed == GRAPHI_MODEL_TREES;
     settled.classes = either(options->classes, model_is_real(options) && !trees ? 10 : settled.classes);
     settled.vocabulary = either(options->vocabulary, settled.vocabulary);
+    settled.layers = either(options->layers, settled.layers);
     if (trees)
         settle_graphs(options, &settled);
     if (settled.feed == GRAPHI_MODEL_VECTORS && model_is_real(options))
@@ -165,6 +191,9 @@ graphi_status graphi_model_get_info(const char *name, const graphi_model_options
         settled.schedule = size->schedule;
         settled.epochs = size->epochs;
     }
+    graphi_optimizer_kind kind;
+    if (options->optimizer && model_optimizer(options->optimizer, &kind) && kind != model->optimizer)
+        settled.rate = model_rate(kind);
     const int64_t limit = 1 << 20;
     const int64_t all[] = {settled.batch, settled.image,   settled.steps,
                            settled.units, settled.classes, settled.vocabulary};

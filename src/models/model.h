@@ -18,7 +18,8 @@ enum model_switch {
     MODEL_AUXILIARY = 8,
     MODEL_BOTTLENECK = 16,
     MODEL_IMAGE = 32,
-    MODEL_STEPS = 64
+    MODEL_STEPS = 64,
+    MODEL_LAYERS = 128 /* and what language models learn by */
 };
 
 /* A network is a table: sizes, and a function that builds its graph from settled sizes. */
@@ -31,6 +32,7 @@ struct model {
     } size[3];            /* a network of one size has the first alone */
     unsigned switches;       /* of enum model_switch: those that the network has */
     const char *role[3];  /* of networks that are several graphs over one state; the first is the default */
+    graphi_optimizer_kind optimizer; /* of language models: their own */
     bool rate_per_sample; /* the learning rate grows with the batch */
     void (*build)(graphi_graph *graph, const graphi_model_info *sizes, const graphi_model_options *options);
 };
@@ -40,6 +42,13 @@ extern const struct model model_lstm, model_phased_lstm, model_pathnet, model_go
     model_fixed_lstm, model_var_lstm, model_message_passing, model_alexnet, model_cifar10_full, model_cifar10_quick;
 
 bool model_is_real(const graphi_model_options *options);
+
+/* Most layers of a recurrent network. */
+enum { MODEL_MOST_LAYERS = 8 };
+
+/* The optimizer of that name; false: there is none. */
+bool model_optimizer(const char *name, graphi_optimizer_kind *kind);
+double model_rate(graphi_optimizer_kind kind); /* that it starts from where no network says one */
 
 extern const char *const model_sizes[3];
 /* 0 to 2 for small to large, -1 for another word. */

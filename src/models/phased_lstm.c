@@ -87,6 +87,7 @@ const struct model model_phased_lstm = {
              .schedule = "constant",
              .epochs = 3},
     .size = {{.steps = 20, .units = 128}, {.steps = 30, .units = 512}, {.steps = 40, .units = 1024}},
-    .switches = MODEL_MERGED | MODEL_STEPS,
+    .switches = MODEL_MERGED | MODEL_STEPS | MODEL_LAYERS,
+    .optimizer = GRAPHI_ADAM,
     .build = build,
 };

@@ -33,6 +33,7 @@ const struct model model_ptb = {
     .size = {{.steps = 20, .units = 200},
              {.steps = 35, .units = 650, .schedule = "step:0.8:1e:6e", .epochs = 39},
              {.steps = 35, .units = 1500, .schedule = "step:0.869565217:1e:14e", .epochs = 55}},
-    .switches = MODEL_STEPS,
+    .switches = MODEL_STEPS | MODEL_LAYERS,
+    .optimizer = GRAPHI_SGD,
     .build = build,
 };

@@ -6,12 +6,12 @@
 
 #include <stdio.h>
 
-enum { MAX_LAYERS = 8 };
+enum { MAX_LAYERS = MODEL_MOST_LAYERS, MOST_NAMES = 16 * MAX_LAYERS };
 
 struct names {
     int count;
-    graphi_value value[64];
-    char text[64][64];
+    graphi_value value[MOST_NAMES];
+    char text[MOST_NAMES][64];
 };
 
 /* Uniform within +-range, or Glorot's range. */
@@ -129,7 +129,7 @@ static void bench(graphi_graph *graph, const graphi_model_info *s, const graphi_
         loss = total(graph, total(graph, loss, state[l].h), state[l].c);
     graphi_output(graph, "loss", loss);
     if (!options->forward && !options->evaluation) {
-        const char *list[64];
+        const char *list[MOST_NAMES];
         for (int i = 0; i < names->count; i++)
             list[i] = names->text[i];
         model_output_gradients(graph, loss, names->count, names->value, list);
@@ -156,24 +156,51 @@ static graphi_value output_layer(graphi_graph *graph, graphi_value x, int64_t in
     return graphi_add(graph, graphi_matmul(graph, x, w, 0, 0), b);
 }
 
-static void language_model(graphi_graph *graph, const graphi_model_info *s, const graphi_model_options *options,
-                           const struct recurrent_cell *cell, struct recurrent_layer *layer,
-                           const struct recurrent_language *how)
+/* The parts of a layer's parameters side by side. */
+static graphi_value together(graphi_graph *graph, const struct recurrent_layer *layer, const graphi_value *part,
+                             int axis)
 {
-    const int64_t ids[] = {s->batch, s->steps}, dims[] = {s->batch, s->units}, table_dims[] = {s->vocabulary, s->units};
-    const char *prefix = options->evaluation ? "eval/" : "";
-    const double kept = options->evaluation ? 1 : how->keep, range = how->range > 0 ? how->range : 0.1;
-    graphi_value tokens = graphi_input(graph, "tokens", GRAPHI_I32, 2, ids);
-    graphi_value targets = graphi_input(graph, "targets", GRAPHI_I32, 2, ids);
-    graphi_value table = model_weight(graph, "embedding", "table", 2, table_dims, GRAPHI_INIT_UNIFORM, -range, range);
-    struct recurrent_state state[MAX_LAYERS], first[MAX_LAYERS];
+    return layer->merged ? part[0] : graphi_concat(graph, GATES, part, axis);
+}
+
+/* All steps of a layer as one operation, whose rows are in the order of time (deepcpu.txt 5.2.4). */
+static graphi_value whole(graphi_graph *graph, const struct recurrent_layer *layer, const char *operation,
+                          int64_t steps, graphi_value x, struct recurrent_state *state)
+{
+    const graphi_value w = together(graph, layer, layer->w, 1);
+    const graphi_value in[] = {graphi_matmul(graph, x, w, 0, 0), together(graph, layer, layer->u, 1),
+                               together(graph, layer, layer->b, 0), state->h, state->c};
+    const graphi_attribute attributes[] = {{"units", GRAPHI_INT, layer->units, 0, NULL, 0},
+                                           {"steps", GRAPHI_INT, steps, 0, NULL, 0}};
+    const graphi_value y = graphi_op(graph, operation, 5, in, 2, attributes);
+    if (y != GRAPHI_NONE)
+        *state = (struct recurrent_state){.h = y + 1, .c = y + 2};
+    return y;
+}
+
+/* The top layer's results of all steps, a layer after the other. */
+static graphi_value layer_by_layer(graphi_graph *graph, const graphi_model_info *s, const struct recurrent_cell *cell,
+                                   const struct recurrent_layer *layer, graphi_value table, graphi_value tokens,
+                                   double kept, struct recurrent_state *state)
+{
+    graphi_scope(graph, "embedding");
+    graphi_value id =
+        graphi_reshape(graph, graphi_transpose(graph, tokens, GRAPHI_LIST(1, 0)), GRAPHI_LIST(s->steps * s->batch));
+    graphi_value x = drop(graph, graphi_embedding(graph, table, id), kept);
     for (int64_t l = 0; l < s->layers; l++) {
-        state[l].h = carried(graph, prefix, "h", l, 2, dims);
-        state[l].c = carried(graph, prefix, "c", l, 2, dims);
-        first[l] = state[l];
-        if (cell->turned)
-            layer[l].turns = carried(graph, prefix, "turns", l, 1, &s->units);
+        char scope[40];
+        snprintf(scope, sizeof scope, "layer%d", (int)l);
+        graphi_scope(graph, scope);
+        x = drop(graph, whole(graph, &layer[l], cell->whole, s->steps, x, &state[l]), kept);
     }
+    return x;
+}
+
+/* The same, a step after the other. */
+static graphi_value step_by_step(graphi_graph *graph, const graphi_model_info *s, const struct recurrent_cell *cell,
+                                 const struct recurrent_layer *layer, graphi_value table, graphi_value tokens,
+                                 double kept, struct recurrent_state *state)
+{
     graphi_value tops[MODEL_MAX_STEPS];
     for (int64_t t = 0; t < s->steps; t++) {
         graphi_scope(graph, "embedding");
@@ -187,7 +214,33 @@ static void language_model(graphi_graph *graph, const graphi_model_info *s, cons
         tops[t] = column(graph, t, s->layers, layer, cell, drop(graph, x, kept), time, kept, state);
     }
     graphi_scope(graph, "output");
-    graphi_value top = graphi_concat(graph, (int)s->steps, tops, 0);
+    return graphi_concat(graph, (int)s->steps, tops, 0);
+}
+
+static void language_model(graphi_graph *graph, const graphi_model_info *s, const graphi_model_options *options,
+                           const struct recurrent_cell *cell, struct recurrent_layer *layer,
+                           const struct recurrent_language *how)
+{
+    const int64_t ids[] = {s->batch, s->steps}, dims[] = {s->batch, s->units}, table_dims[] = {s->vocabulary, s->units};
+    const char *prefix = options->evaluation ? "eval/" : "";
+    const double kept = options->evaluation ? 1 : options->dropout > 0 ? 1 - options->dropout : how->keep;
+    const double range = how->range > 0 ? how->range : 0.1;
+    graphi_value tokens = graphi_input(graph, "tokens", GRAPHI_I32, 2, ids);
+    graphi_value targets = graphi_input(graph, "targets", GRAPHI_I32, 2, ids);
+    graphi_value table = model_weight(graph, "embedding", "table", 2, table_dims, GRAPHI_INIT_UNIFORM, -range, range);
+    struct recurrent_state state[MAX_LAYERS], first[MAX_LAYERS];
+    for (int64_t l = 0; l < s->layers; l++) {
+        state[l].h = carried(graph, prefix, "h", l, 2, dims);
+        state[l].c = carried(graph, prefix, "c", l, 2, dims);
+        first[l] = state[l];
+        if (cell->turned)
+            layer[l].turns = carried(graph, prefix, "turns", l, 1, &s->units);
+    }
+    graphi_value (*const build)(graphi_graph *, const graphi_model_info *, const struct recurrent_cell *,
+                                const struct recurrent_layer *, graphi_value, graphi_value, double,
+                                struct recurrent_state *) = cell->whole ? layer_by_layer : step_by_step;
+    graphi_value top = build(graph, s, cell, layer, table, tokens, kept, state);
+    graphi_scope(graph, "output");
     graphi_value logits = output_layer(graph, top, s->units, s->vocabulary, how->range);
     graphi_value labels = graphi_reshape(graph, graphi_transpose(graph, targets, GRAPHI_LIST(1, 0)),
                                          GRAPHI_LIST(s->steps * s->batch)); /* time-major, as the rows of `top` */
@@ -197,7 +250,10 @@ static void language_model(graphi_graph *graph, const graphi_model_info *s, cons
         graphi_output(graph, "logits", logits);
     if (how->sum_over_time)
         loss = graphi_mul(graph, loss, model_scalar(graph, (float)s->steps));
-    model_train(graph, loss, options, &how->optimizer);
+    graphi_optimizer optimizer = how->optimizer;
+    if (options->optimizer && model_optimizer(options->optimizer, &optimizer.kind))
+        optimizer.momentum = optimizer.kind == GRAPHI_MOMENTUM ? 0.9 : optimizer.momentum;
+    model_train(graph, loss, options, &optimizer);
     for (int64_t l = 0; l < s->layers; l++) {
         graphi_assign(graph, first[l].h, state[l].h);
         graphi_assign(graph, first[l].c, state[l].c);

@@ -32,6 +32,7 @@ struct recurrent_cell {
                                    graphi_value time, struct recurrent_state state);
     /* The turns after a window of so many steps; NULL: the cell has no rhythm. */
     graphi_value (*turned)(graphi_graph *graph, const struct recurrent_layer *layer, int64_t steps);
+    const char *whole; /* the operation that goes through all steps of a layer; NULL: none */
     bool timed;
 };
 

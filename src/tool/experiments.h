@@ -11,7 +11,8 @@
 #define BENCH_ALWAYS "--json --out --quiet --help --version "
 #define BENCH_COMPILE " --cores --isa --conv-error --disable --streaming"
 #define BENCH_TRAINING                                                                                                 \
-    " --size --task --batch --image --units --unroll --merged --batch-norm --lrn --auxiliary --bottleneck --role"
+    " --size --task --batch --image --units --unroll --merged --batch-norm --lrn --auxiliary --bottleneck --layers" \
+    " --role"
 #define BENCH_MODEL BENCH_TRAINING " --inference"
 #define BENCH_NETWORKS "M... --seed --precision" BENCH_COMPILE BENCH_MODEL
 #define BENCH_SETTING                                                                                                  \

@@ -37,7 +37,9 @@ graphi_status job_model_options(const struct options *options, graphi_model_opti
                                   .batch = options->batch, .image = options->image, .units = options->units,
                                   .steps = options->unroll, .batch_norm = options->batch_norm,
                                   .lrn = options->lrn, .auxiliary = options->auxiliary,
-                                  .bottleneck = options->bottleneck, .role = options->role};
+                                  .bottleneck = options->bottleneck, .layers = options->layers,
+                                  .dropout = options->dropout, .optimizer = options->optimizer,
+                                  .role = options->role};
     if (options->training && options->inference)
         return report_usage("--inference", "--training too", "one of the two");
     bool infers = options->command && strcmp(options->command, "run") == 0 ? !options->training : options->inference;

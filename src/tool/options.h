@@ -41,9 +41,13 @@ struct options {
     bool lr_given; /* 0: nothing is learnt */
     const char *schedule, *level, *split, *augment;
     const char *checkpoint;
-    int64_t every;
+    int64_t every, patience;
+    const char *best;
     bool skip_bad; /* samples that are none */
     bool resume, overwrite, check_numerics, training, inference, merged, batch_norm, lrn, auxiliary, bottleneck;
+    int64_t layers;
+    double dropout;
+    const char *optimizer;
     const char *role;
     const char *log;
     const char *solvers, *reduction, *transport;

@@ -17,6 +17,7 @@ void network_words_of(const char *name, const graphi_model_options *m, const gra
                       struct network_words *words)
 {
     char image[48];
+    graphi_model_info usual;
     *words = (struct network_words){0};
     snprintf(words->computes, NETWORK_BYTES, "%s", name);
     if (!m)
@@ -25,10 +26,18 @@ void network_words_of(const char *name, const graphi_model_options *m, const gra
     add_switch(words->computes, m->batch_norm, "--batch-norm");
     add_switch(words->computes, m->lrn, "--lrn");
     add_switch(words->computes, m->bottleneck, "--bottleneck");
+    if (graphi_model_get_info(name, NULL, &usual) == GRAPHI_OK) {
+        snprintf(image, sizeof image, "--layers %lld", (long long)info->layers);
+        add_switch(words->computes, info->layers != usual.layers, image);
+    }
     snprintf(words->trained, NETWORK_BYTES, "--task %s", m->task ? m->task : "bench");
     snprintf(image, sizeof image, "--image %lld", (long long)info->image);
     add_switch(words->trained, info->feed == GRAPHI_MODEL_IMAGES, image);
     add_switch(words->trained, m->auxiliary, "--auxiliary");
+    snprintf(image, sizeof image, "--dropout %g", m->dropout);
+    add_switch(words->trained, m->dropout > 0, image);
+    snprintf(image, sizeof image, "--optimizer %.16s", m->optimizer ? m->optimizer : "");
+    add_switch(words->trained, m->optimizer, image);
     if (info->feed == GRAPHI_MODEL_TEXT)
         snprintf(words->text, NETWORK_BYTES, "--size %s --unroll %lld", m->size ? m->size : "small",
                  (long long)info->steps);

@@ -78,6 +78,16 @@ static void add_losses(struct record *r, const char *value)
     }
 }
 
+static void add_best(struct record *r, const char *value)
+{
+    char *end;
+    const double best = text_number(value, &end);
+    if (end != value && isfinite(best)) {
+        r->best = best;
+        r->since = strtoll(end, NULL, 10);
+    }
+}
+
 void record_add(void *context, const char *key, const char *value)
 {
     struct record *r = context;
@@ -93,12 +103,14 @@ void record_add(void *context, const char *key, const char *value)
         r->owes = strcmp(value, "validation") == 0;
     if (strcmp(key, "train.loss") == 0)
         add_losses(r, value);
+    if (strcmp(key, "train.best") == 0)
+        add_best(r, value);
     r->own |= strcmp(key, "graphi.version") == 0;
 }
 
 struct record record_none(void)
 {
-    return (struct record){.loss = {NAN, NAN, NAN}};
+    return (struct record){.loss = {NAN, NAN, NAN}, .best = NAN};
 }
 
 int64_t record_image(const struct record *r)
@@ -108,6 +120,19 @@ int64_t record_image(const struct record *r)
 int64_t record_unroll(const struct record *r)
 {
     return strtoll(behind(r->network.text, "--unroll "), NULL, 10);
+}
+int64_t record_layers(const struct record *r)
+{
+    return strtoll(behind(r->network.computes, "--layers "), NULL, 10);
+}
+double record_dropout(const struct record *r)
+{
+    return text_number(behind(r->network.trained, "--dropout "), &(char *){NULL});
+}
+const char *record_optimizer(const struct record *r)
+{
+    static const char *const names[] = {"sgd", "momentum", "adam", "adagrad", NULL};
+    return among(names, behind(r->network.trained, "--optimizer "));
 }
 const char *record_task(const struct record *r)
 {

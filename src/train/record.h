@@ -18,6 +18,8 @@ struct record {
     bool owes; /* a validation was stopped */
     bool own;  /* of a version of Graphi */
     double loss[GRAPHI_TRAINER_LOSSES];
+    double best;        /* metric of the best validation; NAN: not said */
+    long long since;    /* validations after it */
 };
 
 enum { RECORD_PLACED = 5 };
@@ -31,6 +33,11 @@ struct record record_none(void);
 /* Of images, of text; 0: not said. */
 int64_t record_image(const struct record *record);
 int64_t record_unroll(const struct record *record);
+
+/* Of recurrent networks; 0, NULL: not said. */
+int64_t record_layers(const struct record *record);
+double record_dropout(const struct record *record);
+const char *record_optimizer(const struct record *record);
 
 /* The built-in network that it is of; NULL: of none, or it does not say. */
 const char *record_network(const struct record *record);

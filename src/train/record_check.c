@@ -128,6 +128,10 @@ graphi_status record_complete(const char *path, const struct record *record, con
         take(&m->units, record->units);
         take(&m->steps, record_unroll(record));
     }
+    take(&m->layers, record_layers(record));
+    if (!(m->dropout > 0))
+        m->dropout = record_dropout(record);
+    m->optimizer = m->optimizer ? m->optimizer : record_optimizer(record);
     take(&m->image, record_image(record));
     take(&m->batch, record->batch);
     take(&m->classes, record->classes);

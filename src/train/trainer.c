@@ -175,6 +175,9 @@ static graphi_status resume(struct graphi_trainer *t)
     TRY(record_check_place(path, &record, t->feeder.hash, t->feeder.batch, t->how.seed));
     memcpy(t->info.loss, record.loss, sizeof record.loss);
     t->info.owes = record.owes;
+    t->info.best = record.best;
+    t->info.since = record.since;
+    t->info.enough = t->how.patience && record.since >= t->how.patience;
     return feeder_move(&t->feeder, (graphi_data_position){record.epoch, record.index});
 }
 
@@ -206,6 +209,7 @@ graphi_status graphi_trainer_create(const graphi_trainer_options *options, graph
     if (!t)
         return fail_memory("trainer", sizeof *t);
     t->how = *options;
+    t->info.best = NAN;
     for (int i = 0; i < GRAPHI_TRAINER_LOSSES; i++)
         t->info.loss[i] = NAN;
     graphi_status status = open(t);

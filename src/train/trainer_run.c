@@ -141,6 +141,29 @@ static bool validates_at(const struct graphi_trainer *t, uint64_t step)
     return step == t->info.last_step || (every && step % (uint64_t)every == 0);
 }
 
+static bool is_better(const struct graphi_trainer *t, double metric)
+{
+    const double best = t->info.best;
+    return isnan(best) || (t->how.metric == GRAPHI_METRIC_ACCURACY ? metric > best : metric < best);
+}
+
+/* The best score so far, its checkpoint, and whether there is hope for a better one. */
+static graphi_status weigh_score(struct graphi_trainer *t, double metric)
+{
+    if (is_better(t, metric)) {
+        t->info.best = metric;
+        t->info.since = 0;
+        return t->how.best ? graphi_trainer_save(t, t->how.best) : GRAPHI_OK;
+    }
+    t->info.since++;
+    if (!t->how.patience || t->info.since < t->how.patience)
+        return GRAPHI_OK;
+    t->info.enough = true;
+    trainer_note(t, "training ends at step %llu: no validation was better than %g in the last %lld",
+                 (unsigned long long)t->info.step, t->info.best, (long long)t->info.since);
+    return GRAPHI_OK;
+}
+
 static graphi_status validate(struct graphi_trainer *t)
 {
     graphi_score score = {0};
@@ -154,7 +177,7 @@ static graphi_status validate(struct graphi_trainer *t)
     graphi_trainer_get_info(t, &info);
     if (t->how.validated)
         t->ended = t->how.validated(t->how.context, &info, t->validates ? &score : NULL);
-    return GRAPHI_OK;
+    return t->validates && !t->ended ? weigh_score(t, score.metric) : GRAPHI_OK;
 }
 
 /* Validations and checkpoints count in what is left, not in what a step takes. */
@@ -181,7 +204,7 @@ static graphi_status loop(struct graphi_trainer *t)
     int64_t stepping = 0;
     if (t->info.owes)
         TRY(validate(t));
-    while (!t->ended && t->info.step < t->info.last_step && !is_stopped(t)) {
+    while (!t->ended && !t->info.enough && t->info.step < t->info.last_step && !is_stopped(t)) {
         const int64_t begun = clock_ns();
         TRY(take_step(t));
         stepping += clock_ns() - begun;
@@ -189,10 +212,15 @@ static graphi_status loop(struct graphi_trainer *t)
         if (validates_at(t, t->info.step))
             TRY(validate(t));
         const bool due = t->how.every && t->info.step % (uint64_t)t->how.every == 0;
-        if (due && !t->ended && t->info.step != t->info.last_step)
+        if (due && !t->ended && !t->info.enough && t->info.step != t->info.last_step)
             TRY(save(t));
     }
     return save(t);
+}
+
+static bool is_over(const struct graphi_trainer *t)
+{
+    return (t->info.step >= t->info.last_step || t->info.enough) && !t->info.owes;
 }
 
 graphi_status graphi_trainer_run(graphi_trainer *t)
@@ -200,12 +228,12 @@ graphi_status graphi_trainer_run(graphi_trainer *t)
     GIVEN(t);
     t->ended = GRAPHI_OK;
     t->stopped = false;
-    if (t->info.step >= t->info.last_step && !t->info.owes) /* a file that is there stays as it is */
+    if (is_over(t)) /* a file that is there stays as it is */
         return GRAPHI_OK;
     TRY(trainer_compile(t));
     TRY(loop(t));
     TRY(t->ended);
-    if (!t->stopped || (t->info.step >= t->info.last_step && !t->info.owes)) /* nothing is left that was stopped */
+    if (!t->stopped || is_over(t)) /* nothing is left that was stopped */
         return GRAPHI_OK;
     return fail(GRAPHI_INTERRUPTED, "trainer", "found that it was stopped at step %llu%s, expected to reach %llu",
                 (unsigned long long)t->info.step, t->info.owes ? " before its validation was over" : "",

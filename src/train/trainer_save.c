@@ -8,6 +8,8 @@
 #include "train/data.h"
 #include "train/trainer_note.h"
 #include "train/trainer_save.h"
+
+#include <math.h>
 #include "train/word_list.h"
 
 enum { STRINGS = 60, STRINGS_GIVEN = 32 };
@@ -141,6 +143,8 @@ static void add_place(struct strings *s, const struct graphi_trainer *t)
     ADD(s, "data.seed", "%llu", (unsigned long long)t->how.seed);
     ADD(s, "data.hash", "%016llx", (unsigned long long)t->feeder.hash);
     ADD(s, "train.loss", "%a %a %a", loss[0], loss[1], loss[2]);
+    if (!isnan(t->info.best))
+        ADD(s, "train.best", "%a %lld", t->info.best, (long long)t->info.since);
     if (t->info.owes)
         ADD(s, "train.owes", "validation");
 }
@@ -183,12 +187,26 @@ static void tell_others(struct graphi_trainer *t)
     trainer_note(t, "%s was written by another process meanwhile, and is written over", path);
 }
 
+/* The file of the best validation is written over where it is a checkpoint. */
+static graphi_status guard_best(const char *path)
+{
+    struct record record = record_none();
+    struct stat info;
+    if (!path || stat(path, &info) != 0 || !S_ISREG(info.st_mode) || !info.st_size)
+        return GRAPHI_OK;
+    const graphi_status status = graphi_state_load(NULL, path, record_add, &record);
+    if (status == GRAPHI_IO || status == GRAPHI_MEMORY || (!status && record.own))
+        return status;
+    return fail(GRAPHI_INVALID, path, "found a file that is no checkpoint of Graphi, expected one, or none");
+}
+
 graphi_status trainer_guard(const struct graphi_trainer *t)
 {
     const graphi_trainer_options *how = &t->how;
     const char *path = how->checkpoint;
     struct record record = record_none();
     struct stat info;
+    TRY(guard_best(how->best));
     if (!path || how->start == GRAPHI_TRAINER_RESUME || stat(path, &info) != 0 || !S_ISREG(info.st_mode) ||
         !info.st_size)
         return GRAPHI_OK;
