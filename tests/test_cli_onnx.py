@@ -98,6 +98,15 @@ def test_profile(cli):
     cli.run("profile", "lstm", "--input", "x=f.npy", expect=2)
 
 
+def test_bench(cli):
+    """What there is to time is found before anything is timed."""
+    assert "--data" in cli.run("bench", "inference", expect=2).stderr
+    cli.run("bench", "inference", "--data", cli.folder / "none", expect=5)
+    (cli.folder / "models").mkdir()
+    (cli.folder / "models/double.onnx").write_bytes(doubling())
+    assert "such models" in cli.run("bench", "inference", "nothing-of-that", "--data", cli.folder / "models", expect=2).stderr
+
+
 def write_test(folder, content, expected):
     data = folder / "test_data_set_0"
     data.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,8 @@
  * contents, sessions of many threads. */
 #include "flow_model.h"
 
+#include "flow/weights.h"
+
 #include <pthread.h>
 
 /* A branch of which the sizes, or a number that is given, tell whether it is taken. */
@@ -168,6 +170,40 @@ static void loops(void **state)
     }
 }
 
+/* A constant that two graphs read in one order is one parameter of the state; in another order it is another one. */
+static void weights_once(void **state)
+{
+    static const int64_t perm[] = {1, 0};
+    const float numbers_of[] = {1, 2, 3, 4, 5, 6}, turned[] = {1, 4, 2, 5, 3, 6};
+    struct weights shared = {.state = NULL};
+    graphi_tensor *content = NULL;
+    int count = 0;
+    weights_init(&shared);
+    check(graphi_tensor_create(GRAPHI_ELEMENT_FLOAT32, 2, (int64_t[]){2, 3}, numbers_of, &content));
+    for (int g = 0; g < 3; g++) {
+        struct weights_wanted wanted = {{0}};
+        graphi_graph *built;
+        check(graphi_graph_create(&built));
+        const graphi_value value = weights_parameter(&wanted, built, "c7", content, g == 2 ? perm : NULL);
+        assert_int_equal(weights_parameter(&wanted, built, "c7", content, g == 2 ? perm : NULL), value);
+        check(weights_add(&shared, built, &wanted));
+        weights_wanted_free(&wanted);
+        graphi_graph_destroy(built);
+        const char *name;
+        graphi_dtype dtype;
+        int rank;
+        int64_t dims[GRAPHI_MAX_RANK];
+        for (count = 0; graphi_state_at(shared.state, count, &name, &dtype, &rank, dims); count++) {
+            float found[6];
+            check(graphi_state_get(shared.state, name, found, sizeof found));
+            assert_memory_equal(found, count ? turned : numbers_of, sizeof found);
+        }
+        assert_int_equal(count, g == 2 ? 2 : 1);
+    }
+    value_drop(content);
+    weights_fini(&shared);
+}
+
 /* --- sessions --- */
 
 static graphi_session *small_session(bool host)
@@ -287,6 +323,7 @@ int main(void)
         cmocka_unit_test(stays),        cmocka_unit_test(many_threads), cmocka_unit_test(branches),
         cmocka_unit_test(many_numbers), cmocka_unit_test(reports),      cmocka_unit_test(memory),
         cmocka_unit_test(contents),     cmocka_unit_test(loops),        cmocka_unit_test(computed_condition),
+        cmocka_unit_test(weights_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

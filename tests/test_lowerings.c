@@ -292,6 +292,25 @@ static void activations(void **state)
     agree(17, PLANNED);
 }
 
+static void powers(void **state)
+{
+    static const float by[] = {1, 2, 3, 0.5f, -1, 1.7f};
+    for (size_t i = 0; i < sizeof by / sizeof *by; i++) {
+        begin(DIMS(3, 5));
+        scalar("by", by[i]);
+        op("Exp", "x", "a");
+        op("Pow", "a by", "y");
+        agree(17, PLANNED);
+    }
+    begin(DIMS(2, 3, 4, 5)); /* softmax over channels that are last */
+    weights("w", DIMS(6, 3, 1, 1));
+    op("Conv", "x w", "a");
+    struct proto node = node_of("Softmax", "a", "y");
+    node_int(&node, "axis", 1);
+    add(&node);
+    agree(17, PLANNED);
+}
+
 /* Truth values are computed, combined, moved and given out as what they are. */
 static void comparisons(void **state)
 {
@@ -612,7 +631,7 @@ int main(void)
         cmocka_unit_test(indexing),     cmocka_unit_test(whole_numbers), cmocka_unit_test(resampling),
         cmocka_unit_test(transposed),   cmocka_unit_test(reductions),    cmocka_unit_test(norms),
         cmocka_unit_test(attention),    cmocka_unit_test(unrolled),      cmocka_unit_test(batch_first),
-        cmocka_unit_test(quantized),
+        cmocka_unit_test(quantized),    cmocka_unit_test(powers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

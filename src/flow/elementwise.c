@@ -113,6 +113,34 @@ static graphi_status lower_many(struct lower_call *c)
     return lower_set(c, 0, in[0], last);
 }
 
+/* Powers that need no logarithm, as of layer normalizations that are written out. GRAPHI_NONE: another one. */
+static graphi_value simple_power(graphi_graph *g, graphi_value x, double by)
+{
+    if (by == 1)
+        return x;
+    if (by == 2)
+        return graphi_square(g, x);
+    if (by == 3)
+        return graphi_mul(g, graphi_square(g, x), x);
+    return by == 0.5 ? graphi_sqrt(g, x) : by == -1 ? graphi_reciprocal(g, x) : GRAPHI_NONE;
+}
+
+static graphi_status lower_pow(struct lower_call *c)
+{
+    const struct flow_value *by = lower_in(c, 1);
+    for (int i = 0; i < 2; i++)
+        TRY(lower_floats(c, i));
+    if (by->known && by->known->count == 1 && by->known->rank <= c->call.in[0]->rank) {
+        struct flow_value *x = lower_in(c, 0);
+        const bool last = lower_is_last(x);
+        const graphi_value in = last ? x->last : lower_plain(c->l, x);
+        const graphi_value y = simple_power(c->l->graph, in, value_double(by->known, 0));
+        if (y != GRAPHI_NONE)
+            return lower_set(c, 0, y, last);
+    }
+    return lower_many(c);
+}
+
 const struct lower_row lower_elementwise[] = {
     {"Abs", lower_unary, "abs"},
     {"Neg", lower_unary, "neg"},
@@ -131,7 +159,7 @@ const struct lower_row lower_elementwise[] = {
     {"Sub", lower_many, "sub"},
     {"Mul", lower_many, "mul"},
     {"Div", lower_many, "div"},
-    {"Pow", lower_many, "pow"},
+    {"Pow", lower_pow, "pow"},
     {"Max", lower_many, "max"},
     {"Min", lower_many, "min"},
     {"Sum", lower_many, "add"},

@@ -74,6 +74,8 @@ static graphi_status lower_softmax(struct lower_call *c)
     const bool flat = op_int(&c->call, "flat", 0) != 0;
     TRY(op_axis(&c->call, op_int(&c->call, "axis", flat ? 1 : -1), x->rank, &axis));
     graphi_graph *g = c->l->graph;
+    if (axis == 1 && !flat && lower_is_last(lower_in(c, 0)))
+        return lower_set(c, 0, soft(c, lower_in(c, 0)->last), true);
     graphi_value in = lower_plain(c->l, lower_in(c, 0));
     if (flat) {
         for (int i = 0; i < x->rank; i++)
