@@ -260,6 +260,20 @@ static graphi_status need_machine(struct flow *flow)
     return GRAPHI_OK;
 }
 
+/* Another one that has paths, the one used last, with one more user. NULL: there is none. With the lock. */
+static struct special *find_like(struct block *block, const struct special *s)
+{
+    struct special *found = NULL;
+    for (int i = 0; i < KEPT; i++) {
+        struct special *other = block->kept[i];
+        if (other && other != s && other->paths && (!found || other->used > found->used))
+            found = other;
+    }
+    if (found)
+        found->users++;
+    return found;
+}
+
 /* Makes a path and runs it, from the start or behind `at`, or finds that another thread has made one: then it is in
  * *found, to be gone on with. */
 static graphi_status make(struct flow *flow, struct block *block, struct special *s, struct interpreter *run,
@@ -269,14 +283,19 @@ static graphi_status make(struct flow *flow, struct block *block, struct special
     while (!(*found = find_path(s, behind, at, run)) && s->making)
         pthread_cond_wait(&flow->made, &flow->lock);
     const bool mine = !*found, keep = s->paths < PATHS;
+    struct special *like = mine ? find_like(block, s) : NULL;
     graphi_status status = mine ? need_machine(flow) : GRAPHI_OK;
     s->making = s->making || (mine && status == GRAPHI_OK);
     pthread_mutex_unlock(&flow->lock);
     if (!mine || status != GRAPHI_OK)
-        return status;
+        return status; /* without a machine there is nothing like it */
     struct path *path;
-    status = path_make(&flow->maker, block->graph, s->key, block->reads.count, run, behind, at, keep, &path);
+    struct path_maker maker = flow->maker;
+    maker.like = like ? like->path[0] : NULL;
+    status = path_make(&maker, block->graph, s->key, block->reads.count, run, behind, at, keep, &path);
     pthread_mutex_lock(&flow->lock);
+    if (like)
+        like->users--;
     if (path)
         s->path[s->paths++] = path;
     s->making = false;

@@ -316,7 +316,10 @@ static graphi_status compile_stage(struct making *m, int *outputs, bool *broken)
     TRY(find_results(m, outputs, &count));
     if (!count)
         return GRAPHI_OK;
-    const graphi_status status = segment_create(&m->l, outputs, count, m->maker->weights, m->maker->machine,
+    const struct path *other = m->maker->like;
+    const struct segment *like =
+        other && (size_t)m->at < other->steps.count ? other->steps.data[m->at].stage->segment : NULL;
+    const graphi_status status = segment_create(&m->l, outputs, count, like, m->maker->weights, m->maker->machine,
                                                 m->maker->traced, &m->stage->segment);
     *broken = status != GRAPHI_OK && status != GRAPHI_MEMORY;
     if (*broken)

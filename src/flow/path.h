@@ -42,6 +42,7 @@ struct path_maker {
     const graphi_machine *machine;
     bool traced;
     graph_run_fn *graph_run; /* of bodies */
+    const struct path *like; /* of the same graph at other sizes; NULL */
 };
 
 /* What becomes of the nodes, for people. */

@@ -57,8 +57,27 @@ static graphi_status find_ports(struct segment *s)
     return GRAPHI_OK;
 }
 
-graphi_status segment_create(struct lowering *l, const int *outputs, size_t count, struct weights *weights,
-                             const graphi_machine *machine, bool traced, struct segment **out)
+enum { SMALL_RESULTS = 4 << 20 };
+
+/* Half to twice the work of `like`: its setting. Little memory is not searched for a better order. */
+static graphi_status compile(struct segment *s, const struct segment *like, const graphi_machine *machine)
+{
+    graphi_graph_info info;
+    graphi_plan_info known;
+    graphi_plan_options options = {.arena_target = 0};
+    graphi_graph_get_info(s->graph, &info);
+    s->flops = info.flops;
+    if (info.intermediate_bytes <= SMALL_RESULTS)
+        options.arena_target = info.intermediate_bytes;
+    if (like && like->flops <= 2 * s->flops && s->flops <= 2 * like->flops) {
+        graphi_plan_get_info(like->plan, &known);
+        options.setting = graphi_decision_setting(&known.setting);
+    }
+    return graphi_plan_create(s->graph, machine, &options, &s->plan);
+}
+
+graphi_status segment_create(struct lowering *l, const int *outputs, size_t count, const struct segment *like,
+                             struct weights *weights, const graphi_machine *machine, bool traced, struct segment **out)
 {
     struct segment *s = mem_zalloc(sizeof *s);
     if (!s)
@@ -70,7 +89,7 @@ graphi_status segment_create(struct lowering *l, const int *outputs, size_t coun
     s->graph = l->graph;
     l->graph = NULL;
     if (status == GRAPHI_OK)
-        status = graphi_plan_create(s->graph, machine, NULL, &s->plan);
+        status = compile(s, like, machine);
     if (status == GRAPHI_OK)
         status = find_ports(s);
     if (status == GRAPHI_OK)

@@ -18,6 +18,7 @@ struct segment {
     struct weights *weights;
     graphi_graph *graph;
     graphi_plan *plan;
+    double flops; /* of the graph, before passes */
     ARRAY(struct segment_port) inputs;
     ARRAY(struct segment_port) outputs;
     pthread_mutex_t lock; /* of what follows */
@@ -25,9 +26,11 @@ struct segment {
     bool traced; /* runs keep records of their operations */
 };
 
-/* Compiles what was lowered, with `outputs` of the block leaving it; takes the graph over. Errors: of plans; MEMORY. */
-graphi_status segment_create(struct lowering *l, const int *outputs, size_t count, struct weights *weights,
-                             const graphi_machine *machine, bool traced, struct segment **out);
+/* Compiles what was lowered, with `outputs` of the block leaving it; takes the graph over. `like` is the same part of a
+ * block at other sizes, whose setting serves where the work is about as much: then none is searched for. NULL: there is
+ * none. Errors: of plans; MEMORY. */
+graphi_status segment_create(struct lowering *l, const int *outputs, size_t count, const struct segment *like,
+                             struct weights *weights, const graphi_machine *machine, bool traced, struct segment **out);
 void segment_free(struct segment *segment); /* NULL is accepted */
 
 /* values[]: by number. Errors: of executions. */
