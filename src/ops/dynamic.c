@@ -333,6 +333,8 @@ static graphi_status check_node(const graphi_graph *graph, int32_t id)
     node_text(graph, id, where, sizeof where);
     for (int k = 0; k < node->inputs; k++)
         in |= on_rows(graph, node->input[k]);
+    if (node_is(node, IS_FRONTIER) || node_is(node, IS_VERTEX_TAKE) || node_is(node, IS_VERTEX_PUT))
+        return fail(GRAPHI_INVALID, where, "found it in a vertex function, expected graphi_pull and graphi_push");
     if (node->regions || node->kind->flags & (OP_RANDOM | OP_EFFECT))
         return fail(GRAPHI_INVALID, where,
                     "found it in a vertex function, expected no random numbers, effects or "

@@ -3,6 +3,7 @@
  * gets, so that products take their element-wise work on tiles and chains are one program (cavs.txt 3, kernel fusion).
  * Passes that weigh rows, cores or weights of a whole graph say nothing about blocks of rows, and packed weights would
  * be packed in the loop: these are left out. */
+#include "passes/bodies.h"
 #include "passes/edit.h"
 #include "passes/passes.h"
 
@@ -103,10 +104,14 @@ graphi_status pass_bodies(graphi_graph *graph, const struct pass_options *option
         return GRAPHI_OK;
     text_add(&disable, "%s,%s", options->disable ? options->disable : "none", left_out);
     graphi_status status = disable.broken ? fail_memory("bodies", sizeof left_out) : uses_open(graph, &uses);
-    for (size_t i = 0; !status && i < graph->nodes.count; i++)
+    const size_t nodes = graph->nodes.count;
+    for (size_t i = 0; !status && i < nodes; i++)
         if (node_is(graph_node(graph, (int32_t)i), IS_VERTICES))
             status = rewrite(&uses, graph_node(graph, (int32_t)i), options, disable.data);
+    for (size_t i = 0; !status && i < nodes && options->packs; i++)
+        if (node_is(graph_node(graph, (int32_t)i), IS_VERTICES))
+            status = bodies_pack(graph, (int32_t)i, options->multiplicands);
     uses_close(&uses);
     text_free(&disable);
-    return status;
+    return status ? status : graph_compact(graph);
 }

@@ -150,6 +150,8 @@ graphi_status passes_run(graphi_graph *graph, const struct pass_options *options
     const struct pass *pass = passes;
     struct pass_options with = *options;
     with.all = passes_run;
+    for (const struct pass *p = passes; p->name; p++)
+        with.packs |= p->run == pass_pack && pass_enabled(p, options->disable);
     options = &with;
     TRY(graphi_pass_check(options->disable));
     for (; pass->name; pass++)

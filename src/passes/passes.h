@@ -19,6 +19,7 @@ struct pass_options {
     const char *sequences;      /* how recurrences run (sequences.h); NULL: chosen */
     bool rounding;              /* forms that round otherwise may be chosen */
     int64_t level_2;            /* bytes of a core's level 2; 0: not known */
+    bool packs; /* of passes_run: whether weights are packed */
     int64_t cache; /* bytes of weights that the caches hold from one reading to the next; 0: not known */
 };
 
