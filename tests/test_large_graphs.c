@@ -11,6 +11,7 @@
 #include "engine/cost/curve_set.h"
 #include "engine/compile/memory.h"
 #include "engine/compile/plan.h"
+#include "engine/run/forms.h"
 #include "engine/run/state.h"
 #include "graph/op.h"
 #include "graphi/graphi.h"
@@ -223,15 +224,15 @@ static void packed_forms_are_not_searched(int count)
     graphi_parameter(g, "p", GRAPHI_F32, 0, NULL, NULL);
     check_ok(graphi_state_create(g, 1, &s));
     struct parameter *source = state_parameter(s, "p");
-    struct packed_form *form, *first = NULL;
-    for (int i = 0; i < count; i++) {
-        const uint64_t key = (uint64_t)i % (count - 1);
-        const struct form_wanted wanted = {.key = key, .source = &source, .sources = 1, .bytes = 4};
-        assert_int_equal(state_packed_missing(s, &wanted), i < count - 1 ? 64 : 0);
-        check_ok(state_packed(s, &wanted, &form));
-        first = first ? first : form;
-    }
-    assert_ptr_equal(form, first);
+    struct form_wanted *wanted = calloc((size_t)count, sizeof *wanted);
+    struct packed_form **form = calloc((size_t)count, sizeof(struct packed_form *));
+    for (int i = 0; i < count; i++)
+        wanted[i] = (struct form_wanted){.key = (uint64_t)i % (count - 1), .source = &source, .sources = 1, .bytes = 4};
+    check_ok(forms_take(s, wanted, (size_t)count - 1, form));
+    check_ok(forms_take(s, wanted, (size_t)count, form));
+    assert_ptr_equal(form[count - 1], form[0]);
+    free(wanted);
+    free(form);
     graphi_state_destroy(s);
     graphi_graph_destroy(g);
 }

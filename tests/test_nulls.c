@@ -446,6 +446,9 @@ static void states(void **state)
     refused(graphi_state_get(all.state, NULL, hex, 4));
     refused(graphi_state_set(NULL, "w", hex, 4));
     refused(graphi_state_set(all.state, NULL, hex, 4));
+    refused(graphi_state_adopt(NULL, "w", hex, 4));
+    refused(graphi_state_adopt(all.state, NULL, hex, 4));
+    refused(graphi_state_adopt(all.state, "w", NULL, 4));
     assert_false(graphi_state_at(NULL, 0, &name, &dtype, &rank, dims));
     graphi_state_sha256(NULL, hex);
     assert_string_equal(hex, "");

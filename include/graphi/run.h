@@ -86,7 +86,8 @@ typedef struct graphi_run_info {
     uint64_t executions;
     uint64_t allocations; /* heap allocations of the process during the last execution, other threads' in them; an
                              execution makes none but the first of a run, and where it needs one more thread */
-    uint64_t packs, packs_skipped; /* pack nodes executed and skipped in the last execution */
+    /* Weights that the last execution packed and results of parameters that it computed; those that it found. */
+    uint64_t packs, packs_skipped;
     int executors, width;
     bool pinned;
     char note[320]; /* what the user should know about the lease; "" otherwise */

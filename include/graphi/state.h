@@ -8,7 +8,9 @@
  *
  * A parameter whose bits a packed form holds, and which no run reads or updates as it is, is kept in that form alone
  * after the first execution: so inference has weights in memory once. Reading it unpacks it, and creating a run that
- * needs it as it is brings it back until that run is destroyed; nobody else sees a difference. */
+ * needs it as it is brings it back until that run is destroyed; nobody else sees a difference. What follows from
+ * parameters that a plan does not update is computed once a version of them, and shared by runs of all plans over the
+ * state; it is freed when no run reads it and another one needs other such forms. */
 #ifndef GRAPHI_STATE_H
 #define GRAPHI_STATE_H
 
@@ -35,6 +37,13 @@ GRAPHI_API void graphi_state_destroy(graphi_state *state);
  */
 GRAPHI_API graphi_status graphi_state_get(const graphi_state *state, const char *name, void *data, size_t bytes);
 GRAPHI_API graphi_status graphi_state_set(graphi_state *state, const char *name, const void *data, size_t bytes);
+
+/* Takes the caller's array as the parameter's content, without a copy: a mapped file, say. It must be there, and the
+ * same, until the state is destroyed or the parameter gets other content (graphi_state_set, _load, _zero, another
+ * array), and what updates the parameter works on a copy, made when its run is created. Errors: as graphi_state_set;
+ * INVALID for memory that is not aligned to its elements, or while there are runs of the state; and these three are
+ * INVALID while there are, since runs read the array. */
+GRAPHI_API graphi_status graphi_state_adopt(graphi_state *state, const char *name, const void *data, size_t bytes);
 
 /* Sets every parameter whose name begins with `prefix` to zero: what a text carried, where it begins anew. MEMORY. */
 GRAPHI_API graphi_status graphi_state_zero(graphi_state *state, const char *prefix);

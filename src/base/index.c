@@ -4,6 +4,8 @@
 
 #include "base/memory.h"
 
+#include <string.h>
+
 enum { FEWEST_SLOTS = 16 };
 
 /* Hashes of names differ least in their high bits, those of numbers anywhere. */
@@ -60,6 +62,13 @@ int32_t index_next(const struct index *index, uint64_t hash, size_t *seen)
             return slot->place - 1;
     }
     return -1;
+}
+
+void index_clear(struct index *index)
+{
+    if (index->capacity)
+        memset(index->slots, 0, index->capacity * sizeof *index->slots);
+    index->count = 0;
 }
 
 void index_free(struct index *index)

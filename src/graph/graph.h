@@ -59,6 +59,7 @@ struct node {
     bool backward;              /* made by differentiation */
     bool differentiated;        /* a gradient passes it */
     bool update;                /* made by graphi_minimize behind the gradients */
+    bool derived;               /* follows from constants and parameters that are not updated (pass `derive`) */
 };
 
 struct symbol {

@@ -67,6 +67,13 @@ bool is_immediate(const struct value *value)
     return value->kind == VALUE_CONSTANT && value->type.rank == 0 && value->type.dtype == GRAPHI_F32;
 }
 
+bool follows_from_kept(const graphi_graph *graph, int32_t value)
+{
+    const struct value *v = graph_value(graph, value);
+    return v->kind == VALUE_CONSTANT || (v->kind == VALUE_PARAMETER && !v->assigned) ||
+           (v->kind == VALUE_RESULT && graph_node(graph, v->node)->derived);
+}
+
 bool constant_is(const graphi_graph *graph, int32_t value, float number)
 {
     enum { MOST = 4096 };
@@ -86,6 +93,7 @@ void adopt(graphi_graph *graph, int32_t first, const struct node *node)
         graph->nodes.data[i].origin = node->origin;
         graph->nodes.data[i].scope = node->scope;
         graph->nodes.data[i].backward = node->backward;
+        graph->nodes.data[i].derived = node->derived;
     }
 }
 

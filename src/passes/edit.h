@@ -32,6 +32,9 @@ bool uses_once(const struct uses *uses, const graphi_graph *graph, int32_t value
 bool is_immediate(const struct value *value); /* a scalar constant, which becomes an instruction of a program */
 /* Is the value a float32 constant whose elements all equal `number`? */
 bool constant_is(const graphi_graph *graph, int32_t value, float number);
+/* Is the value a constant, a parameter that the graph does not update, or, behind pass `derive`, what follows from
+ * these? */
+bool follows_from_kept(const graphi_graph *graph, int32_t value);
 /* Nodes from `first` on stand in for `node`: its place, scope and phase. */
 void adopt(graphi_graph *graph, int32_t first, const struct node *node);
 bool same_type(const graphi_graph *graph, int32_t a, int32_t b); /* of two values */

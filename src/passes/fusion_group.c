@@ -24,6 +24,7 @@ bool fusion_alike(const struct fuser *f, int32_t one, int32_t two)
 {
     return f->group[one] >= 0 && f->group[two] >= 0 &&
            graph_node(f->graph, one)->backward == graph_node(f->graph, two)->backward &&
+           graph_node(f->graph, one)->derived == graph_node(f->graph, two)->derived &&
            type_equal(fusion_domain(f, one), fusion_domain(f, two));
 }
 

@@ -23,9 +23,10 @@ struct packer {
     int64_t dtype;
 };
 
-static bool is_source(const struct value *b)
+static bool is_source(const graphi_graph *graph, int32_t value)
 {
-    return (b->kind == VALUE_PARAMETER || b->kind == VALUE_CONSTANT) && b->type.rank == 2 &&
+    const struct value *b = graph_value(graph, value);
+    return (b->kind == VALUE_PARAMETER || follows_from_kept(graph, value)) && b->type.rank == 2 &&
            b->type.dtype == GRAPHI_F32;
 }
 
@@ -40,7 +41,7 @@ static const struct node *side_by_side(const graphi_graph *graph, int32_t value,
         return NULL;
     for (int i = 0; i < node->inputs; i++) {
         const struct value *part = graph_value(graph, node->input[i]);
-        if (!is_source(part) || !type_equal(&part->type, &graph_value(graph, node->input[0])->type) ||
+        if (!is_source(graph, node->input[i]) || !type_equal(&part->type, &graph_value(graph, node->input[0])->type) ||
             part->type.dims[!trans] % PANEL_MAX)
             return NULL;
     }
@@ -54,7 +55,7 @@ static bool packable(const graphi_graph *graph, const struct node *node)
         return false;
     for (int p = 0; p < product_pairs(node); p++) {
         int32_t b = product_right(node, p);
-        if (!is_source(graph_value(graph, b)) && !side_by_side(graph, b, product_trans_b(node)))
+        if (!is_source(graph, b) && !side_by_side(graph, b, product_trans_b(node)))
             return false;
     }
     return true;

@@ -112,8 +112,7 @@ graphi_status pack_convolutions(graphi_graph *graph, const struct pass_options *
         if (use->keep == CONV_FORM_NONE)
             continue;
         use->weights = conv_node_weights(node);
-        enum value_kind kind = graph_value(graph, use->weights)->kind;
-        count += kind == VALUE_PARAMETER || kind == VALUE_CONSTANT;
+        count += graph_value(graph, use->weights)->kind == VALUE_PARAMETER || follows_from_kept(graph, use->weights);
     }
     if (status == GRAPHI_OK && !group(uses, count))
         status = fail_memory("pack", count * sizeof *uses);

@@ -20,6 +20,8 @@
     X(fold, USUAL, 0, "norm", "operations on constants are computed once")                                             \
     X(identities, USUAL, 0, "order fold", "x*1, x+0, reshape of reshape, transpose of transpose")                      \
     X(cse, USUAL, 0, "identities", "equal operations on equal values are computed once")                               \
+    X(derive, USUAL, 0, "order norm identities cse",                                                                   \
+      "what follows from parameters that are not updated is computed once, batch normalization into weights")          \
     X(pool, USUAL, 0, "identities",                                                                                    \
       "relu and bias gradients work on the results of a max-pool rather than on its image")                            \
     X(sums, USUAL, 0, "order dead cse", "a sum of matrix products is one product of several pairs")                    \
@@ -30,14 +32,14 @@
     X(ready, USUAL, 0, "sums reduce merge", "sums of products are in the order in which their operands are there")     \
     X(batch, USUAL, 0, "ready", "products of few rows by one weight that do not wait for each other are one")          \
     X(stages, USUAL, 0, "ready batch", "many cores begin sums of products before their last operands are there")       \
-    X(epilogue, USUAL, 0, "norm pool stages",                                                                          \
+    X(epilogue, USUAL, 0, "derive pool stages",                                                                        \
       "bias and activation run on the tiles of the product or convolution before them")                                \
     X(bands, USUAL, 0, "epilogue",                                                                                     \
       "a pool works on some rows of its convolution at a time, whose image is never whole")                            \
     X(recompute, USUAL, 0, "order epilogue",                                                                           \
       "what follows from small values or one kept array is made again in the backward pass")                           \
-    X(fusion, USUAL, 0, "bands recompute", "connected element-wise operations are one program")                        \
-    X(pack, USUAL, 0, "stages bands", "weights are packed once for all products that read them")                       \
+    X(fusion, USUAL, 0, "derive bands recompute", "connected element-wise operations are one program")                 \
+    X(pack, USUAL, 0, "derive stages bands", "weights are packed once for all products that read them")                \
     X(round, USUAL, 0, "images pack", "images that several convolutions round to bfloat16 are rounded once")           \
     X(reuse, USUAL, 0, "fusion round",                                                                                 \
       "operations on one weight follow each other where all weights are more than the caches hold")                    \

@@ -58,6 +58,7 @@ graphi_status pass_norm(graphi_graph *graph, const struct pass_options *options)
 graphi_status pass_fold(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_identities(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_cse(graphi_graph *graph, const struct pass_options *options);
+graphi_status pass_derive(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_dead(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_pool(graphi_graph *graph, const struct pass_options *options);
 graphi_status pass_sums(graphi_graph *graph, const struct pass_options *options);

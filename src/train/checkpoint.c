@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/memory.h"
 #include "base/status.h"
+#include "engine/run/parameter.h"
 #include "engine/run/state.h"
 #include "train/safetensors.h"
 
@@ -70,6 +71,7 @@ static graphi_status check(const graphi_state *state, const char *path, const st
         const struct tensor_entry *entry = safetensors_find(file, p->name);
         char expected[96];
         type_text(&p->type, expected, sizeof expected);
+        TRY(state_settable(state, p));
         if (optional(p))
             continue;
         if (!entry)

@@ -9,9 +9,6 @@
 graphi_status bind_nodes(struct layout *layout, struct bound **out);
 void bound_free(struct bound *bound, size_t nodes);
 
-/* Takes the forms prepared outside of tasks out of `bound`, and makes those of constants. */
-graphi_status bind_prepared(struct layout *layout, struct bound *bound);
-
 /* Appends the arguments of a bound node. */
 graphi_status bind_arguments(struct compiled *compiled, struct bound *bound);
 

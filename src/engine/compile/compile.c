@@ -14,6 +14,7 @@
 #include "engine/compile/classes.h"
 #include "engine/compile/layout.h"
 #include "engine/compile/ports.h"
+#include "engine/compile/prepare.h"
 #include "engine/compile/rounding.h"
 #include "engine/compile/tasks.h"
 #include "graph/op.h"
@@ -133,7 +134,7 @@ static void forget_tasks(struct compiled *c)
     c->task = NULL;
     c->constants = NULL;
     c->tasks = 0;
-    c->prepared.count = c->arguments.count = 0;
+    c->prepared.count = c->sources.count = c->arguments.count = 0;
     c->constant_bytes = c->packed_bytes = 0;
 }
 
@@ -204,6 +205,7 @@ void compiled_release(struct compiled *c)
     array_free(&c->buffers);
     array_free(&c->arguments);
     array_free(&c->prepared);
+    array_free(&c->sources);
     array_free(&c->parameters);
     array_free(&c->inputs);
     array_free(&c->outputs);

@@ -7,7 +7,7 @@
  *   - views are their input with other strides;
  *   - an in-place kernel takes over an input's bytes when every other task on them precedes it;
  *   - an optional output that nobody reads has no bytes.
- * A pack of a parameter that the plan does not change, or of a constant, is prepared outside of the tasks.
+ * What follows from constants and from parameters that the plan does not change is prepared outside of the tasks.
  * All or nothing: a concatenation that cannot place every input copies them all. Whoever refuses a strided argument
  * when its kernel is bound gets a dense one in the next round (layout.dense). Compile time only. */
 #include "base/status.h"
@@ -285,7 +285,7 @@ static graphi_status place_parts_of(struct layout *l, int32_t id, struct array_d
     const struct node *node = graph_node(c->graph, id);
     struct bind_call call;
     char where[160];
-    if (node->afters || l->copied[id] || repeats(l, id))
+    if (node->afters || node->derived || l->copied[id] || repeats(l, id))
         return GRAPHI_OK;
     bind_call_of(l, id, in, out, where, sizeof where, &call);
     int64_t end = 0;
@@ -345,7 +345,7 @@ static bool place_view(struct layout *l, int32_t id, struct array_desc *in, stru
         return false;
     bool is_output = l->output[node->output];
     const enum buffer_kind kind = c->buffers.data[base.buffer].kind;
-    if (is_output && (kind == BUFFER_INPUT || kind == BUFFER_PARAMETER))
+    if (is_output && kind != BUFFER_ARENA && kind != BUFFER_CONSTANT)
         return false; /* an output is of the last execution: these may be set again before it is read */
     if (assigned_buffer(c, base.buffer) && reader_writes(l, node->output, base.buffer))
         return false;
@@ -421,19 +421,27 @@ static bool place_inplace(struct layout *l, int32_t id, int output)
     return false;
 }
 
+static bool stays(const struct compiled *c, int32_t value)
+{
+    if (c->place[value].buffer < 0)
+        return false;
+    const struct buffer *buffer = &c->buffers.data[c->place[value].buffer];
+    return buffer->kind == BUFFER_CONSTANT || buffer->kind == BUFFER_PREPARED ||
+           (buffer->kind == BUFFER_PARAMETER && !c->parameters.data[buffer->source].assigned);
+}
+
+/* Is the node made outside of the tasks? Its inputs are placed. */
 static bool preparable(const struct layout *l, const struct node *node)
 {
-    const struct compiled *c = l->compiled;
-    if (!(node->kind->flags & OP_PACK) || node->outputs != 1 || l->output[node->output])
+    if (!(node->kind->flags & OP_PACK) && !node->derived)
         return false;
-    for (int i = 0; node->inputs > 1 && i < node->inputs; i++) { /* several sources: parameters that stay */
-        const struct buffer *one = &c->buffers.data[c->place[node->input[i]].buffer];
-        if (one->kind != BUFFER_PARAMETER || c->parameters.data[one->source].assigned)
+    for (int i = 0; i < node->outputs; i++)
+        if (l->output[node->output + i] || l->compiled->place[node->output + i].buffer >= 0)
             return false;
-    }
-    const struct buffer *source = &c->buffers.data[c->place[node->input[0]].buffer];
-    return source->kind == BUFFER_CONSTANT || source->kind == BUFFER_PREPARED ||
-           (source->kind == BUFFER_PARAMETER && !c->parameters.data[source->source].assigned);
+    for (int i = 0; i < node->inputs; i++)
+        if (!stays(l->compiled, node->input[i]))
+            return false;
+    return node->inputs > 0;
 }
 
 static graphi_status place_results(struct layout *l, int32_t id, struct array_desc *in, struct array_desc *out)
@@ -441,8 +449,12 @@ static graphi_status place_results(struct layout *l, int32_t id, struct array_de
     struct compiled *c = l->compiled;
     const struct node *node = graph_node(c->graph, id);
     if (preparable(l, node)) {
+        if (place_view(l, id, in, out))
+            return GRAPHI_OK;
         l->role[id] = ROLE_PREPARED;
-        return own_buffer(l, node->output, BUFFER_PREPARED, -1);
+        for (int i = 0; i < node->outputs; i++)
+            TRY(own_buffer(l, node->output + i, BUFFER_PREPARED, -1));
+        return GRAPHI_OK;
     }
     const uint64_t unread = absent(l, node);
     for (int i = 0; i < node->outputs; i++) {

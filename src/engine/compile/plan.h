@@ -27,7 +27,7 @@ enum buffer_kind {
 struct buffer {
     enum buffer_kind kind;
     int64_t bytes;
-    int64_t offset;  /* ARENA and INPUT: in the run's block; constants' PREPARED: in compiled.constants */
+    int64_t offset;  /* ARENA, INPUT: in the run's block; PREPARED: in the form, of constants in compiled.constants */
     int32_t source;  /* PARAMETER: index into parameters; CONSTANT: value id; PREPARED: index into prepared */
     bool kept;       /* holds an output of the graph */
 };
@@ -57,12 +57,14 @@ struct bound {
 _Static_assert(offsetof(struct bound, kernel.name) <= 64 && sizeof(struct bound) == 128, "one line to run a task");
 _Static_assert((int)KERNEL_MAX_PHASES <= (int)TASK_MOST_PHASES, "a schedule has room for the phases of every kernel");
 
-/* A packed form that is made outside of the tasks: once per version of its parameters, or once for a constant. */
+/* What follows from parameters that no task updates, or from constants, made outside of the tasks: once a version of
+ * the parameters, or once. A packed weight, or the results of an operation on such. */
 struct prepared {
     struct bound bound;
-    int32_t parameter; /* index into parameters, of the first where there are several; -1: made of constants */
-    uint64_t key;      /* state_packed */
-    int32_t next;      /* form of the same first parameter, later where it is made of this one; -1: none */
+    int32_t source, sources; /* in compiled.sources: the parameters that it follows from; none: of constants */
+    uint64_t key;            /* in the state */
+    int64_t bytes;           /* of all its results, each on a cache line */
+    bool passing;            /* only other forms are made of it: its memory goes when they are there */
 };
 
 struct plan_parameter {
@@ -70,7 +72,7 @@ struct plan_parameter {
     int32_t value;
     bool assigned;     /* gets new content in every execution */
     bool direct;       /* tasks read or write it, or it is an output: forms of it do not do */
-    int32_t forms;     /* the first of the prepared forms whose first parameter it is; -1: none */
+    int32_t last_form; /* of the prepared ones that follow from it; -1: none does */
 };
 
 struct plan_port {     /* an input or output by name */
@@ -95,7 +97,8 @@ struct compiled {
     ARRAY(struct buffer) buffers;
     struct place *place;          /* one per value */
     ARRAY(struct argument) arguments;
-    ARRAY(struct prepared) prepared;
+    ARRAY(struct prepared) prepared; /* each behind those that it is made of */
+    ARRAY(int32_t) sources;          /* lists of parameters */
     ARRAY(struct plan_parameter) parameters;
     ARRAY(struct plan_port) inputs;
     ARRAY(struct plan_port) outputs;

@@ -7,9 +7,11 @@
 #include "base/float_mode.h"
 #include "base/status.h"
 #include "engine/run/feed.h"
+#include "engine/run/forms.h"
 #include "engine/run/numerics.h"
-#include "machine/standing.h"
+#include "engine/run/parameter.h"
 #include "graph/op.h"
+#include "machine/standing.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -255,30 +257,71 @@ static void pack(graphi_run *run, struct lease *lease, const struct bound *bound
     }
 }
 
-/* The stale forms whose first parameter this is, which is held until the last of them is made: it would go away and
- * come back, as another parameter of one of them may. */
-static void prepare_forms_of(graphi_run *run, struct lease *lease, const struct plan_parameter *parameter)
+/* Marks the forms that are stale, and those made for others alone where one of these is. The last come first. */
+static void find_stale(graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;
-    struct packed_form *before = NULL;
-    for (int32_t i = parameter->forms; i >= 0; i = c->prepared.data[i].next) {
-        struct packed_form *form = run->form[i];
-        if (!form_is_stale(form))
-            continue;
-        form_begin(form);
-        if (before)
-            form_end(before, !atomic_load(&run->failed));
-        pack(run, lease, &c->prepared.data[i].bound);
-        before = form;
-        run->info.packs++;
+    for (size_t i = 0; i < c->prepared.count; i++)
+        run->remake[i] = run->form[i] && !c->prepared.data[i].passing && form_is_stale(run->form[i]);
+    for (size_t i = c->prepared.count; i-- > 0;) {
+        const struct bound *bound = &c->prepared.data[i].bound;
+        for (int k = 0; k < bound->inputs && run->remake[i]; k++) {
+            const struct buffer *from = &c->buffers.data[c->arguments.data[bound->argument + k].buffer];
+            if (from->kind == BUFFER_PREPARED && run->form[from->source] && form_is_stale(run->form[from->source]))
+                run->remake[from->source] = true;
+        }
     }
-    if (before)
-        form_end(before, !atomic_load(&run->failed));
 }
 
-/* Packed forms of parameters that changed since they were packed. Another run of the same state may do it at the same
- * time: hence the mutex; whoever comes second finds the version current. With a lease already: who waits for one holds
- * up nobody who reads the state. */
+/* The form's parameters are held until the last form that follows from them is made: they would go away and come
+ * back. */
+static void hold_sources(graphi_run *run, const struct prepared *form)
+{
+    const struct compiled *c = run->plan->compiled;
+    for (int32_t s = 0; s < form->sources; s++) {
+        const int32_t p = c->sources.data[form->source + s];
+        if (!run->held[p])
+            parameter_hold(run->parameter[p]);
+        run->held[p] = true;
+    }
+}
+
+static void drop_sources(graphi_run *run, int32_t made)
+{
+    const struct compiled *c = run->plan->compiled;
+    const struct prepared *form = &c->prepared.data[made];
+    for (int32_t s = 0; s < form->sources; s++) {
+        const int32_t p = c->sources.data[form->source + s];
+        if (run->held[p] && c->parameters.data[p].last_form == made)
+            parameter_drop(run->parameter[p]);
+        run->held[p] = run->held[p] && c->parameters.data[p].last_form != made;
+    }
+}
+
+static void remake_forms(graphi_run *run, struct lease *lease)
+{
+    const struct compiled *c = run->plan->compiled;
+    find_stale(run);
+    for (size_t i = 0; i < c->prepared.count; i++) {
+        run->remake[i] = run->remake[i] && !atomic_load(&run->failed);
+        if (run->remake[i]) {
+            hold_sources(run, &c->prepared.data[i]);
+            form_renew(run->form[i]);
+            pack(run, lease, &c->prepared.data[i].bound);
+            run->info.packs++;
+            if (!atomic_load(&run->failed))
+                form_made(run->form[i]);
+        }
+        drop_sources(run, (int32_t)i);
+    }
+    for (size_t i = 0; i < c->prepared.count; i++)
+        if (run->form[i] && c->prepared.data[i].passing)
+            form_pass(run->form[i]);
+}
+
+/* Forms of parameters that changed since they were made. Another run of the same state may do it at the same time:
+ * hence the mutex; whoever comes second finds the version current. With a lease already: who waits for one holds up
+ * nobody who reads the state. */
 static graphi_status prepare_forms(graphi_run *run, struct lease *lease)
 {
     const struct compiled *c = run->plan->compiled;
@@ -292,8 +335,7 @@ static graphi_status prepare_forms(graphi_run *run, struct lease *lease)
         return GRAPHI_OK;
     }
     state_lock(run->state);
-    for (size_t i = 0; i < c->parameters.count && !atomic_load(&run->failed); i++)
-        prepare_forms_of(run, lease, &c->parameters.data[i]);
+    remake_forms(run, lease);
     state_unlock(run->state);
     run->info.packs_skipped = c->prepared.count - (run->info.packs - tasks);
     if (!atomic_load(&run->failed))

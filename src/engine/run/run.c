@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/choose/planning.h"
+#include "engine/run/forms.h"
+#include "engine/run/parameter.h"
 #include "graph/op.h"
 #include "schedule/policy.h"
 
@@ -27,7 +29,8 @@ void *run_address(const graphi_run *run, int32_t id, int64_t offset)
     case BUFFER_PARAMETER: base = run->parameter[buffer->source]->data; break;
     case BUFFER_CONSTANT: base = (void *)(uintptr_t)graph_value(c->graph, buffer->source)->data; break;
     case BUFFER_PREPARED:
-        base = run->form[buffer->source] ? run->form[buffer->source]->data : c->constants + buffer->offset;
+        base = run->form[buffer->source] ? run->form[buffer->source]->data : c->constants;
+        base += buffer->offset;
         break;
     }
     return base + offset;
@@ -55,18 +58,25 @@ static graphi_status find_parameters(graphi_run *run)
             return fail(GRAPHI_INVALID, where, "found %s in the state, expected %s", has, wants);
     }
     for (size_t i = 0; i < c->parameters.count; i++)
+        if (c->parameters.data[i].assigned)
+            TRY(state_own(run->state, run->parameter[i]));
+    for (size_t i = 0; i < c->parameters.count; i++)
         if (c->parameters.data[i].direct)
             state_hold(run->state, run->parameter[i]);
     run->holds = true;
+    state_count_runs(run->state, 1);
     return GRAPHI_OK;
 }
 
 static void drop_parameters(const graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;
-    for (size_t i = 0; run->holds && i < c->parameters.count; i++)
+    if (!run->holds)
+        return;
+    for (size_t i = 0; i < c->parameters.count; i++)
         if (c->parameters.data[i].direct)
             state_drop(run->state, run->parameter[i]);
+    state_count_runs(run->state, -1);
 }
 
 /* Is the argument all of a parameter, in order? */
@@ -78,59 +88,67 @@ static bool is_whole(const struct compiled *c, const struct argument *argument)
            array_count(&place->desc) * (int64_t)graphi_dtype_size(place->desc.dtype) == buffer->bytes;
 }
 
-/* What the state is asked for; the list of sources is overwritten. */
+/* Does the form have all bits of its sources, which are its inputs one by one? */
+static bool packs_whole(const struct compiled *c, const struct prepared *prepared)
+{
+    const struct argument *in = &c->arguments.data[prepared->bound.argument];
+    bool whole = prepared->bound.inputs == prepared->sources;
+    for (int i = 0; i < prepared->bound.inputs; i++)
+        whole = whole && is_whole(c, &in[i]);
+    return whole;
+}
+
+/* What the state is asked for; `source` has room for the parameters that it follows from. */
 static struct form_wanted form_wanted(const graphi_run *run, const struct prepared *prepared, struct parameter **source)
 {
     const struct compiled *c = run->plan->compiled;
-    const struct bound *bound = &prepared->bound;
-    const struct argument *in = &c->arguments.data[bound->argument];
-    struct form_wanted wanted = {.key = prepared->key, .source = source, .sources = bound->inputs,
-                                 .bytes = (size_t)c->buffers.data[in[bound->inputs].buffer].bytes,
-                                 .kernel = &bound->kernel};
-    for (int i = 0; i < bound->inputs; i++) {
-        const struct buffer *buffer = &c->buffers.data[in[i].buffer];
-        source[i] = run->parameter[buffer->kind == BUFFER_PARAMETER ? buffer->source : prepared->parameter];
-        wanted.kernel = is_whole(c, &in[i]) ? wanted.kernel : NULL;
-    }
-    return wanted;
+    for (int32_t s = 0; s < prepared->sources; s++)
+        source[s] = run->parameter[c->sources.data[prepared->source + s]];
+    return (struct form_wanted){.key = prepared->key, .source = source, .sources = prepared->sources,
+                                .bytes = (size_t)prepared->bytes, .passing = prepared->passing,
+                                .kernel = packs_whole(c, prepared) ? &prepared->bound.kernel : NULL};
 }
 
-static graphi_status make_forms(graphi_run *run, struct parameter **source)
+/* Forms of parameters are the state's. */
+static graphi_status take_forms(graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;
-    size_t missing = 0;
-    for (size_t i = 0; i < c->prepared.count; i++) {
-        if (c->prepared.data[i].parameter < 0)
-            continue;
-        struct form_wanted wanted = form_wanted(run, &c->prepared.data[i], source);
-        missing += state_packed_missing(run->state, &wanted);
-    }
-    TRY(state_reserve(run->state, missing));
-    for (size_t i = 0; i < c->prepared.count; i++) {
-        if (c->prepared.data[i].parameter < 0)
-            continue;
-        struct form_wanted wanted = form_wanted(run, &c->prepared.data[i], source);
-        TRY(state_packed(run->state, &wanted, &run->form[i]));
-    }
-    return GRAPHI_OK;
+    const size_t most = c->prepared.count + 1;
+    struct form_wanted *wanted = mem_zalloc_array(most, sizeof *wanted);
+    struct packed_form **found = mem_zalloc_array(most, sizeof(struct packed_form *));
+    struct parameter **source = mem_zalloc_array(c->sources.count + 1, sizeof(struct parameter *));
+    const bool enough = wanted && found && source;
+    size_t count = 0;
+    for (size_t i = 0; i < c->prepared.count && enough; i++)
+        if (c->prepared.data[i].sources)
+            wanted[count++] = form_wanted(run, &c->prepared.data[i], source + c->prepared.data[i].source);
+    graphi_status status = enough ? forms_take(run->state, wanted, count, found)
+                                  : fail_memory("run", most * sizeof *wanted);
+    count = 0;
+    for (size_t i = 0; i < c->prepared.count && !status; i++)
+        run->form[i] = c->prepared.data[i].sources ? found[count++] : NULL;
+    mem_free(wanted);
+    mem_free(found);
+    mem_free(source);
+    return status;
+}
+
+static void give_forms(const graphi_run *run)
+{
+    const struct compiled *c = run->plan->compiled;
+    for (size_t i = 0; run->form && i < c->prepared.count; i++)
+        forms_give(run->state, run->form[i], c->prepared.data[i].passing);
 }
 
 static graphi_status find_forms(graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;
-    size_t scratch = 0, widest = 0;
+    size_t scratch = 0;
     for (size_t i = 0; i < c->prepared.count; i++) {
         const struct bound *bound = &c->prepared.data[i].bound;
         scratch = bound->kernel.workspace > scratch ? bound->kernel.workspace : scratch;
-        widest = (size_t)bound->inputs > widest ? (size_t)bound->inputs : widest;
     }
-    struct parameter **source = mem_zalloc_array(widest, sizeof(struct parameter *));
-    if (!source)
-        return fail_memory("run", widest * sizeof *source);
-    graphi_status status = make_forms(run, source);
-    mem_free(source);
-    if (status)
-        return status;
+    TRY(take_forms(run));
     run->scratch = mem_alloc(scratch);
     return run->scratch ? GRAPHI_OK : fail_memory("run", scratch);
 }
@@ -158,11 +176,13 @@ static graphi_status own_memory(graphi_run *run)
     run->block = mem_map(block_bytes(run)); /* the first step's tasks touch it */
     run->parameter = mem_zalloc_array(c->parameters.count + 1, sizeof *run->parameter);
     run->form = mem_zalloc_array(c->prepared.count + 1, sizeof *run->form);
+    run->remake = mem_zalloc_array(c->prepared.count + 1, sizeof *run->remake);
+    run->held = mem_zalloc_array(c->parameters.count + 1, sizeof *run->held);
     run->array = mem_zalloc_array(c->arguments.count + 1, sizeof *run->array);
     run->symbol = mem_zalloc_array(c->graph->symbols.count + 1, sizeof *run->symbol);
     run->executed_symbol = mem_zalloc_array(c->graph->symbols.count + 1, sizeof *run->executed_symbol);
     run->fed = mem_zalloc_array(c->inputs.count + 1, sizeof *run->fed);
-    if (!run->block || !run->parameter || !run->form || !run->array || !run->symbol ||
+    if (!run->block || !run->parameter || !run->form || !run->remake || !run->held || !run->array || !run->symbol ||
         !run->executed_symbol || !run->fed)
         return fail_memory("run", (size_t)(c->arena_bytes + c->input_bytes));
     TRY(bindings_create(c, &run->bound));
@@ -179,6 +199,8 @@ static void borrow_memory(graphi_run *run)
     run->scratch = host->scratch;
     run->parameter = host->parameter;
     run->form = host->form;
+    run->remake = host->remake;
+    run->held = host->held;
     run->array = host->array;
     run->symbol = host->symbol;
     run->executed_symbol = host->executed_symbol;
@@ -270,11 +292,14 @@ void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedu
 static void give_back_memory(graphi_run *run)
 {
     keep_inputs(run);
+    give_forms(run);
     drop_parameters(run);
     mem_unmap(run->block, block_bytes(run));
     mem_free(run->scratch);
     mem_free(run->parameter);
     mem_free(run->form);
+    mem_free(run->remake);
+    mem_free(run->held);
     mem_free(run->array);
     mem_free(run->symbol);
     mem_free(run->executed_symbol);

@@ -19,9 +19,11 @@ struct graphi_run {
     graphi_state *state;
     graphi_run *host;              /* whose memory this is, down to `bound`; NULL: its own */
     unsigned char *block;          /* arena, then inputs */
-    unsigned char *scratch;        /* workspace for prepared forms */
+    unsigned char *scratch;        /* workspace for forms */
     struct parameter **parameter;  /* as compiled.parameters */
     struct packed_form **form;     /* as compiled.prepared; NULL: of constants */
+    bool *remake;                  /* the same: to be made before the execution under way */
+    bool *held;                    /* as compiled.parameters: meanwhile */
     struct kernel_array *array;    /* as compiled.arguments */
     int64_t *symbol;               /* actual sizes */
     int64_t *executed_symbol;      /* those of the last execution, which results have */

@@ -6,58 +6,14 @@
 #include "base/hash.h"
 #include "base/number.h"
 #include "base/status.h"
+#include "engine/run/forms.h"
 #include "engine/run/initialize.h"
+#include "engine/run/parameter.h"
 
 #include <nettle/sha2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* glibc lets readers in before a writer who waits: threads that keep a state busy would put off a fork for ever. No
- * thread reads twice, which this kind of lock forbids. */
-#ifdef PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
-#define FORKING_INITIALIZER PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
-#else
-#define FORKING_INITIALIZER PTHREAD_RWLOCK_INITIALIZER
-#endif
-
-/* Whoever has the mutex of a state reads this too, and fork() writes it: so a child finds every state whole and free,
- * also those that other threads of its parent were using. Readers do not keep each other out. */
-static pthread_rwlock_t forking = FORKING_INITIALIZER;
-
-static void before_fork(void) { pthread_rwlock_wrlock(&forking); }
-
-static void after_fork_parent(void) { pthread_rwlock_unlock(&forking); }
-
-/* The writer is a thread of the parent, which a child cannot unlock for. */
-static void after_fork_child(void) { forking = (pthread_rwlock_t)FORKING_INITIALIZER; }
-
-/* Before main() or as the library is loaded, as those of workers.c. */
-__attribute__((constructor)) static void register_fork_handlers(void)
-{
-    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
-}
-
-/* The mutex of a state that is otherwise only read. */
-static pthread_mutex_t *mutex_of(const graphi_state *state) { return (pthread_mutex_t *)(uintptr_t)&state->mutex; }
-
-void state_lock(const graphi_state *state)
-{
-    pthread_rwlock_rdlock(&forking);
-    pthread_mutex_lock(mutex_of(state));
-}
-
-void state_unlock(const graphi_state *state)
-{
-    pthread_mutex_unlock(mutex_of(state));
-    pthread_rwlock_unlock(&forking);
-}
-
-void state_changed(graphi_state *state)
-{
-    /* release: pairs with the acquire in prepare_forms() (execute.c) */
-    atomic_fetch_add_explicit(&state->epoch, 1, memory_order_release);
-}
 
 static void parameter_free(struct parameter *parameter)
 {
@@ -65,14 +21,6 @@ static void parameter_free(struct parameter *parameter)
         return;
     mem_free(parameter->name);
     mem_free(parameter);
-}
-
-static void form_free(struct packed_form *form)
-{
-    if (!form)
-        return;
-    kernel_fini(&form->undo);
-    mem_free(form);
 }
 
 struct parameter *state_parameter(const graphi_state *state, const char *name)
@@ -99,7 +47,8 @@ static void *new_array(graphi_state *state, size_t bytes)
     return data;
 }
 
-graphi_status state_reserve(graphi_state *state, size_t bytes)
+/* Room for arrays of so many bytes in one block, which is large enough for huge pages though each array may not be. */
+static graphi_status state_reserve(graphi_state *state, size_t bytes)
 {
     state_lock(state);
     bool enough = arena_reserve(&state->arrays, bytes);
@@ -211,8 +160,7 @@ void graphi_state_destroy(graphi_state *state)
         return;
     for (size_t i = 0; i < state->parameters.count; i++)
         parameter_free(state->parameters.data[i]);
-    for (size_t i = 0; i < state->packed.count; i++)
-        form_free(state->packed.data[i]);
+    forms_free(state);
     arena_free(&state->arrays);
     array_free(&state->parameters);
     for (size_t i = 0; i < state->fed.count; i++) {
@@ -220,83 +168,9 @@ void graphi_state_destroy(graphi_state *state)
         mem_free(state->fed.data[i].data);
     }
     array_free(&state->fed);
-    array_free(&state->packed);
-    index_free(&state->packed_keys);
     index_free(&state->fed_names);
     pthread_mutex_destroy(&state->mutex);
     mem_free(state);
-}
-
-/* --- where a parameter's content is: under the mutex --- */
-
-/* Smaller ones stay: giving their pages back would cut the block into more mappings than it saves pages. */
-enum { LEAST_RELEASED = 64 << 10 };
-
-static uint64_t version_of(const struct packed_form *form)
-{
-    uint64_t version = 0;
-    for (int i = 0; i < form->sources; i++)
-        version += form->source[i]->version;
-    return version;
-}
-
-static void bring_back(struct parameter *parameter)
-{
-    const struct packed_form *form = parameter->home;
-    struct kernel_array out = {.data = form->data};
-    struct kernel_call call = {.in = form->in, .out = &out, .params = form->undo.params};
-    mem_renew(parameter->data, parameter->bytes);
-    for (int i = 0; i < form->sources; i++)
-        form->in[i].data = form->source[i] == parameter ? parameter->data : NULL;
-    kernel_run_serial(&form->undo, &call); /* copies: it cannot fail */
-    parameter->away = false;
-}
-
-static void hold(struct parameter *parameter)
-{
-    if (parameter->away)
-        bring_back(parameter);
-    parameter->holders++;
-}
-
-static void drop(struct parameter *parameter)
-{
-    if (--parameter->holders || !parameter->home || form_is_stale(parameter->home))
-        return;
-    parameter->away = parameter->bytes >= LEAST_RELEASED && mem_release(parameter->data, parameter->bytes);
-}
-
-void state_hold(const graphi_state *state, struct parameter *parameter)
-{
-    state_lock(state);
-    hold(parameter);
-    state_unlock(state);
-}
-
-void state_drop(const graphi_state *state, struct parameter *parameter)
-{
-    state_lock(state);
-    drop(parameter);
-    state_unlock(state);
-}
-
-bool form_is_stale(const struct packed_form *form) { return form->version != version_of(form); }
-
-void form_begin(struct packed_form *form)
-{
-    for (int i = 0; i < form->sources; i++)
-        hold(form->source[i]);
-}
-
-void form_end(struct packed_form *form, bool packed)
-{
-    if (packed)
-        form->version = version_of(form);
-    for (int i = 0; i < form->sources; i++) {
-        if (packed && form->undo.run)
-            form->source[i]->home = form;
-        drop(form->source[i]);
-    }
 }
 
 /* --- content --- */
@@ -333,20 +207,93 @@ graphi_status graphi_state_get(const graphi_state *state, const char *name, void
     return GRAPHI_OK;
 }
 
+graphi_status state_settable(const graphi_state *state, const struct parameter *parameter)
+{
+    if (!parameter->adopted || !state->runs)
+        return GRAPHI_OK;
+    char where[200];
+    snprintf(where, sizeof where, "parameter '%s'", parameter->name);
+    return fail(GRAPHI_INVALID, where, "found it to be changed in memory that was adopted, while %d runs read it, "
+                                       "expected none", state->runs);
+}
+
+/* Its own memory again, under the mutex; `data` is of the size of all of it. */
+static void leave_adopted(struct parameter *parameter)
+{
+    if (!parameter->adopted)
+        return;
+    mem_renew(parameter->own, parameter->bytes);
+    parameter->data = parameter->own;
+    parameter->adopted = false;
+}
+
 graphi_status graphi_state_set(graphi_state *state, const char *name, const void *data, size_t bytes)
 {
     GIVEN(state);
     struct parameter *parameter;
     TRY(find_parameter(state, name, data, bytes, &parameter));
     state_lock(state);
-    if (parameter->away)
-        mem_renew(parameter->data, bytes);
-    parameter->away = false; /* all of it is written */
-    memcpy(parameter->data, data, bytes);
-    parameter->version++;
-    state_changed(state);
+    graphi_status status = state_settable(state, parameter);
+    if (!status) {
+        leave_adopted(parameter);
+        if (parameter->away)
+            mem_renew(parameter->data, bytes);
+        parameter->away = false; /* all of it is written */
+        memcpy(parameter->data, data, bytes);
+        parameter->version++;
+        state_changed(state);
+    }
     state_unlock(state);
+    return status;
+}
+
+graphi_status state_own(graphi_state *state, struct parameter *parameter)
+{
+    state_lock(state);
+    const void *data = parameter->data;
+    graphi_status status = state_settable(state, parameter);
+    if (!status && parameter->adopted) {
+        leave_adopted(parameter);
+        memcpy(parameter->data, data, parameter->bytes);
+    }
+    state_unlock(state);
+    return status;
+}
+
+static graphi_status check_adoptable(const graphi_state *state, const struct parameter *parameter, const void *data)
+{
+    char where[200];
+    snprintf(where, sizeof where, "parameter '%s'", parameter->name);
+    const size_t element = graphi_dtype_size(parameter->type.dtype);
+    if ((uintptr_t)data % element)
+        return fail(GRAPHI_INVALID, where, "found memory %zu bytes behind a multiple of %zu, expected it aligned",
+                    (size_t)((uintptr_t)data % element), element);
+    if (state->runs)
+        return fail(GRAPHI_INVALID, where, "found %d runs of the state, expected it to be adopted before they are made",
+                    state->runs);
     return GRAPHI_OK;
+}
+
+graphi_status graphi_state_adopt(graphi_state *state, const char *name, const void *data, size_t bytes)
+{
+    GIVEN(state);
+    struct parameter *parameter;
+    TRY(find_parameter(state, name, data, bytes, &parameter));
+    state_lock(state);
+    graphi_status status = check_adoptable(state, parameter, data);
+    if (!status) {
+        if (!parameter->adopted) {
+            parameter->own = parameter->data;
+            memory_give_back(parameter->own, bytes);
+        }
+        parameter->data = (void *)(uintptr_t)data;
+        parameter->adopted = true;
+        parameter->away = false;
+        parameter->version++;
+        state_changed(state);
+    }
+    state_unlock(state);
+    return status;
 }
 
 graphi_status graphi_state_zero(graphi_state *state, const char *prefix)
@@ -410,82 +357,6 @@ void graphi_state_set_step(graphi_state *state, uint64_t step)
 {
     if (state)
         state->step = step;
-}
-
-/* --- packed forms --- */
-
-/* Form, sources and arguments in one block. */
-static struct packed_form *form_new(const struct form_wanted *wanted)
-{
-    size_t sources = (size_t)wanted->sources;
-    struct packed_form *form = mem_zalloc(sizeof *form + sources * (sizeof *form->in + sizeof *form->source));
-    if (!form)
-        return NULL;
-    *form = (struct packed_form){.key = wanted->key, .sources = wanted->sources, .bytes = wanted->bytes};
-    form->in = (struct kernel_array *)(form + 1);
-    form->source = (struct parameter **)(form->in + sources);
-    memcpy(form->source, wanted->source, sources * sizeof *form->source);
-    return form;
-}
-
-static graphi_status form_undo(struct packed_form *form, const struct kernel *kernel)
-{
-    if (!kernel || !kernel->undo)
-        return GRAPHI_OK;
-    struct kernel undo = *kernel;
-    undo.run = kernel->undo;
-    return kernel_make(undo, kernel->params, kernel->params_bytes, &form->undo);
-}
-
-static graphi_status packed_create(graphi_state *state, const struct form_wanted *wanted, struct packed_form **out)
-{
-    struct packed_form *form = form_new(wanted);
-    graphi_status status = form ? form_undo(form, wanted->kernel) : fail_memory("packed parameter", sizeof *form);
-    if (!status) {
-        form->data = arena_array(&state->arrays, wanted->bytes);
-        if (!form->data || !array_reserve(&state->packed, state->packed.count + 1) ||
-            !index_add(&state->packed_keys, form->key, (int32_t)state->packed.count))
-            status = fail_memory("packed parameter", wanted->bytes);
-    }
-    if (status) {
-        form_free(form);
-        return status;
-    }
-    state->packed.data[state->packed.count++] = form;
-    *out = form;
-    return GRAPHI_OK;
-}
-
-static struct packed_form *find_packed(const graphi_state *state, const struct form_wanted *wanted)
-{
-    size_t seen = 0;
-    for (int32_t i; (i = index_next(&state->packed_keys, wanted->key, &seen)) >= 0;) {
-        struct packed_form *form = state->packed.data[i];
-        if (form->source[0] == wanted->source[0] && form->bytes == wanted->bytes)
-            return form;
-    }
-    return NULL;
-}
-
-size_t state_packed_missing(graphi_state *state, const struct form_wanted *wanted)
-{
-    state_lock(state);
-    bool there = find_packed(state, wanted) != NULL;
-    state_unlock(state);
-    return there ? 0 : (size_t)whole_lines(wanted->bytes);
-}
-
-graphi_status state_packed(graphi_state *state, const struct form_wanted *wanted, struct packed_form **out)
-{
-    graphi_status status = GRAPHI_OK;
-    state_lock(state);
-    struct packed_form *form = find_packed(state, wanted);
-    if (!form)
-        status = packed_create(state, wanted, &form);
-    state_unlock(state);
-    if (!status)
-        *out = form;
-    return status;
 }
 
 /* --- inputs --- */
