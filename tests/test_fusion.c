@@ -251,6 +251,45 @@ static void operands_that_repeat_in_a_batch_stay_outside(void **state)
     graphi_graph_destroy(g);
 }
 
+/* x sigmoid(x), hard-swish, GELU by tanh, and what two ways come together to. */
+static graphi_value activation(graphi_graph *g, int which, graphi_value x)
+{
+    graphi_value three = number(g, 3), zero = number(g, 0), six = number(g, 6), cube;
+    switch (which) {
+    case 0: return OP("mul", x, OP("sigmoid", x));
+    case 1: return OP("mul", x, OP("div", OP("min", OP("max", OP("add", x, three), zero), six), six));
+    case 2:
+        cube = OP("mul", OP("mul", x, OP("square", x)), number(g, 0.044715f));
+        cube = OP("tanh", OP("mul", OP("add", x, cube), number(g, 0.79788456f)));
+        return OP("mul", OP("mul", x, number(g, 0.5f)), OP("add", cube, number(g, 1)));
+    default: return OP("add", OP("mul", OP("exp", x), OP("tanh", x)), OP("select", x, OP("neg", x), OP("square", x)));
+    }
+}
+
+/* Results that are read twice meet again on the tile. One that somebody else has ends the epilogue before it. */
+static void diamonds_run_on_tiles(void **state)
+{
+    const int64_t xs[] = {9, 20}, ws[] = {20, 33}, image[] = {2, 7, 7, 6}, window[] = {3, 3, 6, 10};
+    for (int which = 0; which < 4; which++)
+        for (int form = 0; form < 3; form++) { /* product, convolution, a product of which something else is read */
+            graphi_graph *g;
+            assert_int_equal(graphi_graph_create(&g), GRAPHI_OK);
+            const bool product = form != 1;
+            graphi_value x = graphi_input(g, "x", GRAPHI_F32, product ? 2 : 4, product ? xs : image);
+            graphi_value w = graphi_parameter(g, "w", GRAPHI_F32, product ? 2 : 4, product ? ws : window, NULL);
+            graphi_value b = graphi_parameter(g, "b", GRAPHI_F32, 1, product ? ws + 1 : window + 3, NULL);
+            graphi_value y = OP("add", product ? OP("matmul", x, w) : OP("conv2d", x, w), b);
+            if (form == 2)
+                graphi_output(g, "biased", y);
+            graphi_output(g, "y", activation(g, which, y));
+            graphi_graph *copy = rewritten(g, (struct pass_options){.isa = isa_detect(), .disable = "pack"});
+            assert_int_equal(copy->nodes.count, form == 2 ? 2 : 1);
+            same_results_on(isa_detect(), 0, g, copy, 0, "diamond");
+            graphi_graph_destroy(copy);
+            graphi_graph_destroy(g);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +299,7 @@ int main(void)
         cmocka_unit_test(readers_of_sums_wait_for_them),
         cmocka_unit_test(fusion_writes_updates_in_place),
         cmocka_unit_test(batches_take_epilogues),
+        cmocka_unit_test(diamonds_run_on_tiles),
         cmocka_unit_test(operands_that_repeat_in_a_batch_stay_outside),
         cmocka_unit_test(products_do_not_wait_for_each_other),
         cmocka_unit_test(products_take_vectors_that_are_there_early),

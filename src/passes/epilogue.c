@@ -2,11 +2,13 @@
 /* Bias, activation and the like run on the tiles of the product or convolution that made their input, while they are
  * hot.
  *
- * From a product on, a chain of element-wise nodes is followed while each intermediate result has one reader; the
- * other operands of a link must be there before the product could start (smaller depth), so that no product waits for
- * another: the four gates of an LSTM stay parallel. Vectors that follow from parameters and inputs element by element
- * (the slopes of a batch normalization) are there in no time. Parameters of the full shape, and any full operand
- * behind a weight gradient, end the chain: an optimizer's update belongs to its own program, which writes in place. */
+ * From a product on, element-wise nodes are taken in their order while what they read is the product, results of nodes
+ * taken, or there before the product could start (smaller depth), so that no product waits for another: the four gates
+ * of an LSTM stay parallel. They end where all results but the last are read among themselves alone: behind chains and
+ * behind diamonds, as x sigmoid(x), hard-swish and GELU are. Vectors that follow from parameters and inputs element by
+ * element (the slopes of a batch normalization) are there in no time. Parameters of the full shape, and any full
+ * operand behind a weight gradient, end the chain: an optimizer's update belongs to its own program, which writes in
+ * place. */
 #include "passes/passes.h"
 #include "passes/successor.h"
 
@@ -53,25 +55,68 @@ static bool operand_fits(const struct chain *c, int32_t v, const struct value_ty
     return epilogue_accepts(&value->type, type);
 }
 
-/* The node that can be taken next after `value`, -1: none. */
-static int32_t next_link(const struct chain *c, int32_t value)
+/* The place of a result among those of the nodes taken, 0: the product; -1: it is none of them. */
+static int place_of(const struct chain *c, int32_t value)
 {
-    const struct value *result = graph_value(c->graph, value);
-    if (!uses_count(&c->uses, value) || c->uses.output[value] || result->assigns >= 0)
-        return -1;
-    int32_t user = c->uses.list[c->uses.begin[value]];
-    for (int32_t u = c->uses.begin[value]; u < c->uses.begin[value + 1]; u++)
-        if (c->uses.list[u] != user)
-            return -1;
-    const struct node *node = graph_node(c->graph, user);
+    if (value == graph_node(c->graph, c->host)->output)
+        return 0;
+    for (int i = 0; i < c->links; i++)
+        if (value == graph_node(c->graph, c->link[i])->output)
+            return i + 1;
+    return -1;
+}
+
+static int32_t result_at(const struct chain *c, int place)
+{
+    return graph_node(c->graph, place ? c->link[place - 1] : c->host)->output;
+}
+
+/* Can the node be taken, whose operands are results of nodes taken or fit? */
+static bool takes(const struct chain *c, int32_t id)
+{
+    const struct node *node = graph_node(c->graph, id), *host = graph_node(c->graph, c->host);
+    const struct value_type *type = &graph_value(c->graph, host->output)->type;
     if (!node->kind || !(node->kind->flags & OP_ELEMENTWISE) || node->outputs != 1 ||
-        node->inputs > PROGRAM_MAX_INPUTS || node->backward != graph_node(c->graph, c->host)->backward ||
-        !type_equal(&result->type, &graph_value(c->graph, node->output)->type))
-        return -1;
+        node->inputs > PROGRAM_MAX_INPUTS || node->backward != host->backward || node->derived != host->derived ||
+        place_of(c, node->output) >= 0 || !type_equal(type, &graph_value(c->graph, node->output)->type))
+        return false;
     for (int k = 0; k < node->inputs; k++)
-        if (node->input[k] != value && !operand_fits(c, node->input[k], &result->type))
-            return -1;
-    return user;
+        if (place_of(c, node->input[k]) < 0 && !operand_fits(c, node->input[k], type))
+            return false;
+    return true;
+}
+
+/* Results that more nodes read end an epilogue: few of them come together again. */
+enum { MOST_READERS = 8 };
+
+/* The first of the nodes that can be taken next, -1: none. */
+static int32_t next_link(const struct chain *c)
+{
+    int32_t next = -1;
+    for (int i = 0; i <= c->links; i++) {
+        const int32_t value = result_at(c, i);
+        if (uses_count(&c->uses, value) > MOST_READERS)
+            continue;
+        for (int32_t u = c->uses.begin[value]; u < c->uses.begin[value + 1]; u++)
+            if ((next < 0 || c->uses.list[u] < next) &&
+                takes(c, c->uses.list[u]))
+                next = c->uses.list[u];
+    }
+    return next;
+}
+
+/* Are all results but the last read by the nodes taken alone? */
+static bool is_closed(const struct chain *c)
+{
+    for (int i = 0; i < c->links; i++) {
+        const int32_t value = result_at(c, i);
+        if (c->uses.output[value] || graph_value(c->graph, value)->assigns >= 0)
+            return false;
+        for (int32_t u = c->uses.begin[value]; u < c->uses.begin[value + 1]; u++)
+            if (place_of(c, graph_node(c->graph, c->uses.list[u])->output) < 0)
+                return false;
+    }
+    return true;
 }
 
 static bool take_operand(struct chain *c, int32_t v)
@@ -85,24 +130,33 @@ static bool take_operand(struct chain *c, int32_t v)
     return true;
 }
 
-/* Follows the chain, giving its last value. */
-static int32_t follow(struct chain *c, int32_t value)
+/* Takes the node with its further operands; false: they are too many. */
+static bool take(struct chain *c, int32_t id)
+{
+    const struct node *node = graph_node(c->graph, id);
+    for (int k = 0; k < node->inputs; k++) {
+        int32_t v = node->input[k];
+        if (place_of(c, v) < 0 && !is_immediate(graph_value(c->graph, v)) && !take_operand(c, v))
+            return false;
+    }
+    c->link[c->links++] = id;
+    return true;
+}
+
+/* Takes the most nodes that can be the epilogue, giving the last one's result. */
+static int32_t follow(struct chain *c)
 {
     enum { LONGEST = 24 };
+    int links = 0, extras = 0;
     c->links = c->extras = 0;
-    for (int32_t node; c->links < LONGEST && (node = next_link(c, value)) >= 0;
-         value = graph_node(c->graph, node)->output) {
-        int before = c->extras;
-        for (int k = 0; k < graph_node(c->graph, node)->inputs; k++) {
-            int32_t v = graph_node(c->graph, node)->input[k];
-            if (v != value && !is_immediate(graph_value(c->graph, v)) && !take_operand(c, v)) {
-                c->extras = before;
-                return value;
-            }
+    for (int32_t id; c->links < LONGEST && (id = next_link(c)) >= 0 && take(c, id);)
+        if (is_closed(c)) {
+            links = c->links;
+            extras = c->extras;
         }
-        c->link[c->links++] = node;
-    }
-    return value;
+    c->links = links;
+    c->extras = extras;
+    return result_at(c, links);
 }
 
 static int16_t operand_number(struct chain *c, int32_t v)
@@ -118,25 +172,24 @@ static int16_t operand_number(struct chain *c, int32_t v)
     return (int16_t)(p->inputs + p->instructions - 1);
 }
 
-/* False when the chain is longer than a program. */
-static bool write_program(struct chain *c, int32_t product)
+/* False when there is more than a program can have. */
+static bool write_program(struct chain *c)
 {
+    int16_t number[PROGRAM_MAX_INSTRUCTIONS + 1] = {0};
     c->program = (struct program){.inputs = 1 + c->extras, .outputs = 1};
-    int16_t number = 0;
-    int32_t value = product;
     for (int i = 0; i < c->links; i++) {
         const struct node *node = graph_node(c->graph, c->link[i]);
         int16_t argument[PROGRAM_MAX_INPUTS];
         for (int k = 0; k < node->inputs; k++) {
-            argument[k] = node->input[k] == value ? number : operand_number(c, node->input[k]);
+            const int place = place_of(c, node->input[k]);
+            argument[k] = place >= 0 ? number[place] : operand_number(c, node->input[k]);
             if (argument[k] < 0)
                 return false;
         }
-        if (elementwise_append(node, argument, &c->program, &number) != GRAPHI_OK)
+        if (elementwise_append(node, argument, &c->program, &number[i + 1]) != GRAPHI_OK)
             return false;
-        value = node->output;
     }
-    c->program.output[0] = number;
+    c->program.output[0] = number[c->links];
     return true;
 }
 
@@ -187,7 +240,7 @@ static graphi_status chain_init(struct chain *c, graphi_graph *graph)
         for (int a = 0; a < node->afters; a++)
             if (c->depth[node->after[a]] >= c->depth[i])
                 c->depth[i] = c->depth[node->after[a]] + 1;
-        if (is_early(c, node))
+        if (node->derived || is_early(c, node))
             c->depth[i] = EARLY;
     }
     return uses_open(graph, &c->uses);
@@ -205,8 +258,8 @@ graphi_status pass_epilogue(graphi_graph *graph, const struct pass_options *opti
         if (!is_host(graph_node(graph, (int32_t)i)))
             continue;
         c.host = (int32_t)i;
-        int32_t product = graph_node(graph, c.host)->output, last = follow(&c, product);
-        if (last != product && write_program(&c, product))
+        int32_t product = graph_node(graph, c.host)->output, last = follow(&c);
+        if (last != product && write_program(&c))
             status = emit(&c, last, &map);
     }
     uses_close(&c.uses);
