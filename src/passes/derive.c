@@ -41,7 +41,7 @@ static bool computable(const struct node *node)
 {
     return node->kind && node->kind->bind && node->inputs && !node->regions && !node->afters &&
            !node_has(node, OP_RANDOM | OP_EFFECT) && !node_is(node, IS_RECURRENCE) &&
-           !node_is(node, IS_RECURRENCE_GRADIENT); /* a loop of a team */
+           !node_is(node, IS_RECURRENCE_GRADIENT) && !node_is(node, IS_VERTICES); /* loops of a team */
 }
 
 static bool is_derived(const struct deriver *d, const struct node *node)
