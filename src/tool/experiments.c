@@ -36,6 +36,8 @@ const struct experiment experiments[] = {
     {"leases", "what cores cost: taken by each execution, held, entered", "--quick", NULL, NULL},
     {"loss-curves", "whether bfloat16 learns as float32 does", "M...", NULL, NULL},
     {"memory", "arena, live maximum and compile time of training plans", BENCH_NETWORKS BENCH_SETTING, NULL, NULL},
+    {"normalization", "GoogLeNet's inference with batch normalization, against the same network without it",
+     "--cores --quick", NULL, NULL},
     {"op-scaling", "single operations at every width, and what a team costs (graphi.txt Figure 2)", "--cores --seconds",
      NULL, NULL},
     {"options", "what graphi.txt tried and left, each on and off; with --machine simulated",
