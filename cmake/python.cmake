@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # The extension of the Python package, for pip (pyproject.toml): declarations from the public headers, operations from the table. It is
-# of the stable interface, for CPython 3.9 and newer. Free-threaded builds have no such interface, and cffi refuses them.
+# of the stable interface, for CPython 3.9 and newer. Free-threaded builds have no such interface.
 find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module)
+execute_process(COMMAND ${Python_EXECUTABLE} -c "import sysconfig; print(sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
+                OUTPUT_VARIABLE free_threaded OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(free_threaded EQUAL 1)
+  message(FATAL_ERROR "graphi: found a free-threaded Python (${Python_EXECUTABLE}), expected one with its lock: the package is of the "
+                      "stable interface, which free-threaded builds lack")
+endif()
 set(native ${CMAKE_BINARY_DIR}/python/native.c)
 set(operations ${CMAKE_BINARY_DIR}/python/operations)
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/python)

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Makes the Python environment of one peer of `graphi bench frameworks`, or of the fits of `graphi bench regression` (sklearn),
-# of `graphi bench recurrent` and `inference`, of `graphi bench run-cost` (onnxruntime), or of `graphi bench dynamic` (dynet, pytorch).
-# Usage: setup.sh pytorch|tensorflow|jax|sklearn|onnxruntime|openvino|dynet FOLDER
+# of `graphi bench recurrent`, `inference` and `python`, of `graphi bench run-cost` (onnxruntime), or of `graphi bench dynamic` (dynet,
+# pytorch).
+# Usage: setup.sh pytorch|tensorflow|jax|sklearn|onnxruntime|openvino|python|dynet FOLDER
 # The benchmark calls it when FOLDER/NAME lacks; a failed installation leaves nothing behind.
 set -eu
 name=${1:?which peer} folder=${2:?which folder}
@@ -11,10 +12,11 @@ pytorch) packages="torch==2.13.0 numpy" ;;
 tensorflow) packages="tensorflow-cpu==2.21.0" ;;
 jax) packages="jax==0.10.2 jaxlib==0.10.2" ;;
 sklearn) packages="scikit-learn==1.9.1" ;;
+python) packages="onnxruntime==1.32.0 onnx==1.23.2 numpy cffi ml_dtypes" ;;
 onnxruntime) packages="onnxruntime==1.32.0 onnx==1.23.2 numpy" ;;
 openvino) packages="openvino==2026.4.1 onnx==1.23.2 numpy" ;;
 dynet) packages="dyNET38==2.2 numpy" ;;
-*) echo "setup: found '$name', expected pytorch, tensorflow, jax, sklearn, onnxruntime, openvino or dynet" >&2; exit 2 ;;
+*) echo "setup: found '$name', expected pytorch, tensorflow, jax, sklearn, onnxruntime, openvino, python or dynet" >&2; exit 2 ;;
 esac
 
 install() {

@@ -47,6 +47,7 @@ const struct experiment experiments[] = {
     {"places", "where plans, states and runs of parts of the machine lie, page by page", "--quick", NULL, NULL},
     {"policies", "strategies 1 to 4 and malleable against the better uniform setting",
      BENCH_NETWORKS " --allow-rounding --interval --seconds --quick", NULL, NULL},
+    {"python", "calls, training steps and import from Python, beside C and ONNX Runtime", "--quick", NULL, NULL},
     {"recurrent", "LSTM and GRU layers beside ONNX Runtime, OpenVINO and PyTorch (deepcpu.txt Table 1)",
      "M... --cores --isa --sequences --executors --width --seconds --quick", NULL, NULL},
     {"regression", "models of operation times from counters (concurrency-control.txt III-B), measured from 8 cores on",
