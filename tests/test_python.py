@@ -238,6 +238,36 @@ class Arrays(unittest.TestCase):
         with self.assertRaises(graphi.InvalidError):
             run.get("y", frozen)
 
+    def test_small_arrays_of_the_runs_own(self):
+        """Inputs stay what they were set to, before the first call and after it; results are new arrays; what is bound is bound."""
+        graph = graphi.Graph()
+        a, b = graph.input("a", "float32", (2,)), graph.input("b", "float32", (2,))
+        graph.output("y", a + b)
+        graph.output("z", a * 1)
+        run = graphi.Run(graphi.Plan(graph))
+        run.set("b", [10, 20])
+        first = run(a=np.float32([1, 2]))["y"]
+        np.testing.assert_array_equal(first, [11, 22])
+        np.testing.assert_array_equal(run(a=np.float32([3, 4]))["y"], [13, 24])
+        np.testing.assert_array_equal(first, [11, 22])
+        run.set("a", [5, 6])
+        np.testing.assert_array_equal(run()["y"], [15, 26])
+        np.testing.assert_array_equal(run(b=[0, 1])["y"], [5, 7])
+        np.testing.assert_array_equal(run.get("z"), [5, 6])
+        run.execute()
+        np.testing.assert_array_equal(run.get("y"), [5, 7])
+        mine = graphi.empty((2,))
+        mine[:] = 1, 1
+        run.bind("a", mine)
+        np.testing.assert_array_equal(run()["y"], [1, 2])
+        mine[:] = 7
+        np.testing.assert_array_equal(run()["y"], [7, 8])
+        np.testing.assert_array_equal(run(a=np.float32([2, 2]))["y"], [2, 3])
+        with self.assertRaises(graphi.DtypeError):
+            run(b=np.zeros(2))
+        with self.assertRaises(graphi.InvalidError):
+            run(b=np.zeros((2, 1), "float32"))
+
     def test_bound_arrays(self):
         run = graphi.Run(graphi.Plan(dense_graph()))
         x, y = graphi.empty((4, 3)), graphi.empty((4, 2))
@@ -474,6 +504,61 @@ class Threads(unittest.TestCase):
         for thread in threads:
             thread.join()
         self.assertEqual(failures, [])
+
+    def test_readers_and_writers(self):
+        """A writer is alone, readers are not; nobody waits for ever."""
+        shared, inside, worst, failures = graphi.handles.Shared(), [0, 0], [0], []
+
+        def work(number):
+            try:
+                for turn in range(400):
+                    writes = (turn + number) % 5 == 0
+                    shared.acquire(writes)
+                    inside[writes] += 1
+                    if inside[1] > 1 or (inside[1] and inside[0]):
+                        failures.append((number, turn))
+                    worst[0] = max(worst[0], inside[0])
+                    time.sleep(0.0001 if turn % 7 == 0 else 0)
+                    if not writes and turn % 3 == 0:
+                        shared.acquire(False)  # once more, as a callback may
+                        shared.release(False)
+                    inside[writes] -= 1
+                    shared.release(writes)
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+            self.assertFalse(thread.is_alive())
+        self.assertEqual((failures, inside), ([], [0, 0]))
+        with shared.reading(), self.assertRaises(graphi.BusyError):
+            shared.acquire(True)
+        with shared.writing(), self.assertRaises(graphi.BusyError):
+            shared.acquire(False)
+
+    def test_closing_during_calls(self):
+        x = floats(4, 3)
+        for turn in range(60):
+            run = graphi.Run(graphi.Plan(dense_graph()))
+            begun = threading.Event()
+
+            def call():
+                try:
+                    while True:
+                        run(x=x)
+                        begun.set()
+                except graphi.ClosedError:
+                    pass
+
+            thread = threading.Thread(target=call)
+            thread.start()
+            begun.wait()
+            run.close()
+            thread.join()
+            self.assertTrue(run.closed and not run._late)
 
     def test_one_run_in_two_threads_is_refused(self):
         run = graphi.Run(graphi.Plan(dense_graph()))

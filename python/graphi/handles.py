@@ -69,7 +69,9 @@ class Handle:
     def _held(self) -> Owned:
         """The object, kept during a call that other threads may close it in: whoever calls this drops it."""
         with _lock:
-            owned = self._live()
+            owned = self._owned
+            if owned is None:
+                owned = self._live()
             owned._count += 1
         return owned
 
@@ -134,34 +136,62 @@ class OneThread:
 
 
 class Shared:
-    """Many readers or one writer. A thread that has a part in it already is refused what it would wait for in vain."""
+    """Many readers or one writer. A thread that has a part in it already is refused what it would wait for in vain.
 
-    __slots__ = ("_condition", "_readers", "_writer")
+    A reader enters the list and then looks for a writer, a writer enters and then looks at the list: Python's lock orders the two, so
+    that a reader needs no other one. Who waits is counted before it looks, so that whoever leaves later wakes it."""
+
+    __slots__ = ("_condition", "_waiting", "_readers", "_writer")
 
     def __init__(self) -> None:
         self._condition = threading.Condition(threading.Lock())
+        self._waiting = 0
         self._readers: list[int] = []
         self._writer: Optional[int] = None
 
     def acquire(self, writes: bool) -> None:
         me = threading.get_ident()
+        if not writes:
+            self._readers.append(me)
+            if self._writer is None:
+                return
+            self._readers.remove(me)
         with self._condition:
             if self._writer == me or (writes and me in self._readers):
                 raise BusyError("BUSY: State: found a use from a callback, expected none while its own thread changes or reads it")
-            while self._writer is not None or (writes and self._readers):
+            self._waiting += 1
+            try:
+                self._condition.notify_all()  # a writer may have seen this thread in the list
+                self._wait(me, writes)
+            finally:
+                self._waiting -= 1
+
+    def _wait(self, me: int, writes: bool) -> None:
+        if not writes and me in self._readers:  # it reads already, and a writer waits for it
+            self._readers.append(me)
+            return
+        while self._writer is not None:
+            self._condition.wait()
+        if not writes:
+            self._readers.append(me)
+            return
+        self._writer = me
+        try:
+            while self._readers:
                 self._condition.wait()
-            if writes:
-                self._writer = me
-            else:
-                self._readers.append(me)
+        except BaseException:
+            self._writer = None
+            self._condition.notify_all()
+            raise
 
     def release(self, writes: bool) -> None:
-        with self._condition:
-            if writes:
-                self._writer = None
-            else:
-                self._readers.remove(threading.get_ident())
-            self._condition.notify_all()
+        if writes:
+            self._writer = None
+        else:
+            self._readers.remove(threading.get_ident())
+        if self._waiting:
+            with self._condition:
+                self._condition.notify_all()
 
     def reading(self) -> "_Part":
         return _Part(self, False)

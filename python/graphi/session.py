@@ -18,13 +18,14 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 import numpy as np
 
 from ._native import ffi, lib
+from .arrays import memory_of
 from .errors import InterruptedError, InvalidError, UsageError, check, text_of, unknown
 from .handles import Handle, Using
 from .machine import threads_wanted
 from .session_options import CPU, GraphOptimizationLevel, RunOptions, SessionOptions, get_available_providers
 from .session_values import IOBinding, OrtValue
 from .structs import Info, as_info, text
-from .tensors import array_of, dtype_of, onnx_name, shape_of, tensor_of
+from .tensors import array_of, dtype_of, onnx_name, own_dtype, shape_of, tensor_of
 
 Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
 
@@ -55,6 +56,7 @@ class _Port(NamedTuple):
     optional: bool
     has_default: bool
     shape: Optional[List[Any]]
+    dtype: Any  # NumPy's own; an object that no type equals where it has none
 
     @property
     def arg(self) -> NodeArg:
@@ -88,7 +90,8 @@ def _ports(pointer: Any, kind: int, sizes: Mapping[str, int]) -> Tuple[_Port, ..
         shape = shape_of(port)
         found.append(_Port(text_of(port.name), text(text_of(port.name), "session"), port.element,
                            port.kind == lib.GRAPHI_KIND_SEQUENCE, port.optional, port.has_default,
-                           shape and [sizes.get(size, size) if isinstance(size, str) else size for size in shape]))
+                           shape and [sizes.get(size, size) if isinstance(size, str) else size for size in shape],
+                           own_dtype(port.element) if port.kind == lib.GRAPHI_KIND_TENSOR else object()))
     return tuple(found)
 
 
@@ -193,48 +196,47 @@ class InferenceSession(Handle):
         begin = time.perf_counter_ns() if self._profile else 0
         names = self._all if output_names is None else output_names
         owned = self._held()
-        given: List[Any] = []
         try:
-            results = self._called(owned.pointer, names, input_feed, given)
+            results = self._called(owned.pointer, names, input_feed)
         finally:
-            for tensor in given:
-                lib.graphi_tensor_destroy(tensor)
             owned.drop()
         if self._profile:
             self._profile.add("model_run", begin)
         return results
 
-    def _called(self, pointer: Any, names: Sequence[str], feed: Mapping[str, Any], given: List[Any]) -> List[Any]:
-        texts = []
-        for name, data in feed.items():
-            port = self._inputs.get(name)
-            if port is None:
-                raise unknown("session: input", name, self._inputs)
-            if data is None and port.optional:
-                continue
-            given.append(tensor_of(data._value if isinstance(data, OrtValue) else data, port.element, port.sequence, f"input '{name}'"))
-            texts.append(port.text)
-            if self._fixed:
-                self._check_sizes(name, port, data)
+    def _called(self, pointer: Any, names: Sequence[str], feed: Mapping[str, Any]) -> List[Any]:
+        count = len(feed)
+        room = ffi.new("graphi_tensor *[]", count + len(names))  # inputs, then results; all are given back
+        texts: List[Any] = []
         wanted = ffi.NULL if names is self._all else [self._output_text(name) for name in names]
-        results = ffi.new("graphi_tensor *[]", len(names))
-        status = lib.graphi_session_run(pointer, texts, given, len(given), wanted, len(names), results)
-        if status:
-            check(status)
-        return self._arrays(names, list(results))
-
-    @staticmethod
-    def _arrays(names: Sequence[str], results: List[Any]) -> List[Any]:
-        info = ffi.new("graphi_tensor_info *")
-        arrays: List[Any] = []
         try:
-            for name in names:
-                arrays.append(array_of(results[len(arrays)], name, info))
-        except BaseException:
-            for tensor in results[len(arrays) + 1:]:  # array_of gave its own back
-                lib.graphi_tensor_destroy(tensor)
-            raise
-        return arrays
+            for name, data in feed.items():
+                self._take(name, data, texts, room)
+            results = room + count
+            status = lib.graphi_session_run(pointer, texts, room, len(texts), wanted, len(names), results)
+            if status:
+                check(status)
+            info = ffi.new("graphi_tensor_info *")
+            return [array_of(results[place], name, info) for place, name in enumerate(names)]
+        finally:
+            for place in range(count + len(names)):
+                lib.graphi_tensor_destroy(room[place])
+
+    def _take(self, name: str, data: Any, texts: List[Any], room: Any) -> None:
+        """One input into the room, and its name to the texts."""
+        port = self._inputs.get(name)
+        if port is None:
+            raise unknown("session: input", name, self._inputs)
+        if type(data) is np.ndarray and data.dtype == port.dtype and data.nbytes and data.flags.c_contiguous:
+            shape = data.shape
+            check(lib.graphi_tensor_create(port.element, len(shape), shape, memory_of(data), room + len(texts)))
+        elif data is None and port.optional:
+            return
+        else:
+            room[len(texts)] = tensor_of(data._value if isinstance(data, OrtValue) else data, port.element, port.sequence, f"input '{name}'")
+        texts.append(port.text)
+        if self._fixed:
+            self._check_sizes(name, port, data)
 
     def _output_text(self, name: str) -> Any:
         found = self._output_texts.get(name)

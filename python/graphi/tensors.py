@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from ._native import ffi, lib
-from .arrays import as_array, pointer_to
+from .arrays import as_array, memory_of
 from .errors import DtypeError, InvalidError, check, text_of
 
 # Types that NumPy lacks, as the package ml_dtypes calls them.
@@ -23,6 +23,7 @@ ELEMENTS: Dict[str, int] = {text_of(lib.graphi_element_name(number)): number for
 NAMES = {number: name for name, number in ELEMENTS.items()}
 
 _numbers: Dict[Any, int] = {np.dtype(name): ELEMENTS[name] for name in _NUMPYS}
+_NUMPYS_NUMBERS = frozenset(_numbers.values())
 _dtypes: Dict[int, Any] = {number: dtype for dtype, number in _numbers.items()}
 _lock = threading.Lock()
 
@@ -39,6 +40,11 @@ def _learn() -> None:
             if kind is not None:
                 _numbers[np.dtype(kind)] = ELEMENTS[name]
                 _dtypes[ELEMENTS[name]] = np.dtype(kind)
+
+
+def own_dtype(element: int) -> Any:
+    """What NumPy itself calls it; an object that no type equals where it has none."""
+    return _dtypes.get(element) if element in _NUMPYS_NUMBERS else object()
 
 
 def onnx_name(element: int) -> str:
@@ -72,7 +78,7 @@ def dtype_of(element: int, where: str) -> Any:
 def _made(array: Any, element: int) -> Any:
     out = ffi.new("graphi_tensor **")
     shape = array.shape
-    check(lib.graphi_tensor_create(element, len(shape), shape, pointer_to(array), out))
+    check(lib.graphi_tensor_create(element, len(shape), shape, memory_of(array) if array.nbytes else ffi.NULL, out))
     return out[0]
 
 
@@ -116,21 +122,20 @@ def tensor_of(data: Any, element: int, sequence: bool, where: str) -> Any:
 
 
 def array_of(tensor: Any, where: str, info: Any = None) -> Any:
-    """What NumPy has for a value, and the value destroyed."""
-    try:
-        return _copied(tensor, where, ffi.new("graphi_tensor_info *") if info is None else info)
-    finally:
-        lib.graphi_tensor_destroy(tensor)
+    """What NumPy has for a value."""
+    return _copied(tensor, where, ffi.new("graphi_tensor_info *") if info is None else info)
 
 
 def _copied(tensor: Any, where: str, info: Any) -> Any:
     lib.graphi_tensor_get_info(tensor, info)
     if info.kind == lib.GRAPHI_KIND_TENSOR:
         dtype = _dtypes.get(info.element)
-        array = np.empty(tuple(info.dims[0:info.rank]), dtype_of(info.element, where) if dtype is None else dtype)
-        if array.nbytes != info.bytes:
-            raise InvalidError(f"INVALID: {where}: found {info.bytes} bytes, expected {array.nbytes}")
-        ffi.memmove(pointer_to(array), info.data, info.bytes)
+        array = np.empty(ffi.unpack(info.dims, info.rank) if info.rank else (), dtype_of(info.element, where) if dtype is None else dtype)
+        size = info.bytes
+        if array.nbytes != size:
+            raise InvalidError(f"INVALID: {where}: found {size} bytes, expected {array.nbytes}")
+        if size:
+            ffi.memmove(memory_of(array), info.data, size)
         return array
     if info.kind == lib.GRAPHI_KIND_NOTHING:
         return None
