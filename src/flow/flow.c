@@ -59,7 +59,7 @@ static void special_free(const struct onnx_model *model, const struct block *blo
         return;
     for (int i = 0; i < s->paths; i++)
         path_free(model, s->path[i]);
-    forms_free(s->key, block->reads.count);
+    form_list_free(s->key, block->reads.count);
     mem_free(s);
 }
 
@@ -71,7 +71,7 @@ void flow_free(struct flow *flow)
         struct block *block = &flow->blocks[b];
         for (int i = 0; i < KEPT; i++)
             special_free(flow->maker.model, block, block->kept[i]);
-        forms_free(block->seen, block->seen ? block->reads.count : 0);
+        form_list_free(block->seen, block->seen ? block->reads.count : 0);
         array_free(&block->reads);
     }
     mem_free(flow->blocks);
@@ -162,7 +162,7 @@ static graphi_status find_key(const struct flow *flow, const struct block *block
         const bool asked = flow->reach.asked[number] && block->contents <= CONTENTS;
         const graphi_status status = form_of(read_at(block, run, i), number, asked, &key[i]);
         if (status != GRAPHI_OK) {
-            forms_free(key, i);
+            form_list_free(key, i);
             return status;
         }
     }
@@ -191,7 +191,7 @@ static graphi_status is_new_body(struct flow *flow, struct block *block, const s
     *is_new = block != flow->blocks && !(block->seen && fits(block, block->seen, run, &differs));
     if (!*is_new)
         return GRAPHI_OK;
-    forms_free(block->seen, block->seen ? block->reads.count : 0);
+    form_list_free(block->seen, block->seen ? block->reads.count : 0);
     block->seen = NULL;
     return find_key(flow, block, run, &block->seen);
 }
@@ -214,7 +214,7 @@ static graphi_status find(struct flow *flow, struct block *block, const struct i
         struct form *key;
         TRY(find_key(flow, block, run, &key));
         if (!(s = mem_zalloc(sizeof *s))) {
-            forms_free(key, block->reads.count);
+            form_list_free(key, block->reads.count);
             return fail_memory("plan", sizeof *s);
         }
         s->key = key;
@@ -384,7 +384,7 @@ static graphi_status input_forms(const struct flow *flow, graphi_tensor *const *
         else
             forms[i] = declared(flow->maker.model, number);
         if (status != GRAPHI_OK) {
-            forms_free(forms, i);
+            form_list_free(forms, i);
             return status;
         }
     }
@@ -420,7 +420,7 @@ graphi_status flow_inspect(const struct onnx_model *model, graphi_tensor *const 
                                     .hosts = report.hosts.data};
     else
         array_free(&report.hosts);
-    forms_free(forms, forms ? model->graph->inputs.count : 0);
+    form_list_free(forms, forms ? model->graph->inputs.count : 0);
     flow_free(flow);
     return status;
 }

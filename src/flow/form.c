@@ -46,7 +46,7 @@ bool form_holds(const struct form *form, const graphi_tensor *value)
     return form_fits(form, value) && (!form->content || memcmp(form->content->data, value->data, value->bytes) == 0);
 }
 
-void forms_free(struct form *forms, size_t count)
+void form_list_free(struct form *forms, size_t count)
 {
     for (size_t i = 0; forms && i < count; i++)
         value_drop(forms[i].content);

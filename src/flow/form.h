@@ -25,6 +25,6 @@ graphi_status form_of(const graphi_tensor *value, int number, bool asked, struct
 bool form_holds(const struct form *form, const graphi_tensor *value);
 /* The same but for contents. */
 bool form_fits(const struct form *form, const graphi_tensor *value);
-void forms_free(struct form *forms, size_t count); /* the array as well; NULL is accepted */
+void form_list_free(struct form *forms, size_t count); /* the array as well; NULL is accepted */
 
 #endif

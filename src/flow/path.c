@@ -30,7 +30,7 @@ void path_free(const struct onnx_model *model, struct path *path)
         return;
     for (size_t i = 0; i < path->steps.count; i++) {
         stage_drop(path->steps.data[i].stage);
-        forms_free(path->steps.data[i].forms, path->steps.data[i].form_count);
+        form_list_free(path->steps.data[i].forms, path->steps.data[i].form_count);
     }
     for (size_t i = 0; path->values && i < model->values.count; i++)
         value_drop(path->values[i].known);
@@ -463,7 +463,7 @@ static graphi_status make_stage(struct making *m, int *outputs)
     TRY(end_stage(m, &step));
     if (array_push(&m->path->steps, step))
         return GRAPHI_OK;
-    forms_free(step.forms, step.form_count);
+    form_list_free(step.forms, step.form_count);
     stage_drop(stage);
     return fail_memory("plan", sizeof step);
 }
@@ -588,7 +588,7 @@ static void making_end(struct making *m)
 {
     lower_end(&m->l);
     stage_drop(m->stage);
-    forms_free(m->told.data, m->told.count);
+    form_list_free(m->told.data, m->told.count);
     mem_free(m->needed);
     path_free(m->maker->model, m->path);
 }
