@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "fixture.h"
 #include "input_graphs.h"
 
@@ -63,14 +64,14 @@ static void finish(graphi_graph *g, graphi_value pushed, graphi_value x)
     int n = 1;
     for (int i = 0; graphi_graph_at(g, GRAPHI_PORT_PARAMETER, i, &port); i++)
         wrt[n++] = port.value;
-    check_ok(graphi_gradients(g, loss, n, wrt, gradient));
+    if (graphi_gradients(g, loss, n, wrt, gradient) != GRAPHI_OK)
+        return;
     graphi_output(g, "d x", gradient[0]);
     for (int i = 0; graphi_graph_at(g, GRAPHI_PORT_PARAMETER, i, &port); i++) {
         char name[64];
         snprintf(name, sizeof name, "d %s", port.name);
         graphi_output(g, name, gradient[1 + i]);
     }
-    check_ok(graphi_graph_status(g));
 }
 
 /* Child-sum Tree-LSTM with a forget gate a child (Tai et al. 2015). */
@@ -97,8 +98,8 @@ static void build_tree_lstm(graphi_graph *g, const struct form *form)
     graphi_scatter(d, 0, out);
     graphi_scatter(d, 1, cell);
     graphi_push(d, 0, graphi_tanh(f, graphi_matmul(f, out, weight(f, "v", H, H), 0, 0)));
-    graphi_dynamic_end(d, 1, &y);
-    finish(g, y, x);
+    if (graphi_dynamic_end(d, 1, &y) == GRAPHI_OK)
+        finish(g, y, x);
 }
 
 /* Two functions: leaves, and vertices with children, of which two are told apart (Tree-FC, and a third child's sum). */
@@ -120,8 +121,14 @@ static void build_two_functions(graphi_graph *g, const struct form *form)
     graphi_scatter(d, 0, z);
     graphi_push(d, 0, graphi_mul(f, z, graphi_gather(d, 0, 0)));
     graphi_push(d, 1, z);
-    graphi_dynamic_end(d, 2, y);
-    finish(g, graphi_add(g, y[0], graphi_mul(g, y[1], y[1])), x);
+    if (graphi_dynamic_end(d, 2, y) == GRAPHI_OK)
+        finish(g, graphi_add(g, y[0], graphi_mul(g, y[1], y[1])), x);
+}
+
+static graphi_status declare(graphi_graph *g, const struct form *form)
+{
+    form->build(g, form);
+    return graphi_graph_status(g);
 }
 
 struct session {
@@ -136,7 +143,7 @@ static struct session open_session(const struct form *form, int width, const cha
 {
     struct session s;
     check_ok(graphi_graph_create(&s.graph));
-    form->build(s.graph, form);
+    check_ok(declare(s.graph, form));
     const graphi_plan_options options = {.isa = isa, .disable = disable, .setting = {.executors = 1, .width = width}};
     check_ok(graphi_plan_create(s.graph, machine, &options, &s.plan));
     check_ok(graphi_state_create(s.graph, 5, &s.state));
@@ -247,6 +254,34 @@ static void plain_kernels_agree(void **state)
         close_session(&best);
         close_session(&plain);
     }
+}
+
+/* Products of bfloat16 numbers, packed outside of the loop; the same bits for every width. */
+static void bfloat16_is_near(void **state)
+{
+    (void)state;
+    static struct batch b;
+    static float x[MOST * H], y[MOST * H];
+    struct session s = open_session(&forms[0], 1, NULL, NULL), half[2];
+    random_batch(&b, 9, 30, 3);
+    run_batch(&s, &b.graphs);
+    for (int i = 0; i < 2; i++) {
+        half[i] = s;
+        const graphi_plan_options options = {.precision = GRAPHI_BF16, .setting = {.executors = 1, .width = 1 + i}};
+        check_ok(graphi_plan_create(s.graph, machine, &options, &half[i].plan));
+        check_ok(graphi_run_create(half[i].plan, s.state, &half[i].run));
+        run_batch(&half[i], &b.graphs);
+    }
+    compare(&s, &half[0], 0, b.graphs.vertices, 0.03);
+    compare(&half[0], &half[1], 0, b.graphs.vertices, 0);
+    const int64_t count = get_output(&s, "y", b.graphs.vertices, x);
+    get_output(&half[0], "y", b.graphs.vertices, y);
+    assert_memory_not_equal(x, y, (size_t)count * 4);
+    for (int i = 0; i < 2; i++) {
+        graphi_run_destroy(half[i].run);
+        graphi_plan_destroy(half[i].plan);
+    }
+    close_session(&s);
 }
 
 static void samples_are_as_each_by_itself(void **state)
@@ -577,6 +612,64 @@ static void wrong_functions_are_refused(void **state)
     }
 }
 
+/* Structure that is set past the frontier's checks is refused by the execution, which then goes on with what is right.
+ */
+static void wrong_structure_is_refused_at_run(void **state)
+{
+    (void)state;
+    static struct batch b;
+    static int32_t bad[MOST_EDGES];
+    struct session s = open_session(&forms[1], 2, NULL, NULL);
+    for (int mistake = 0; mistake < 4; mistake++) {
+        static const char *const texts[] = {"found child", "cycle", "with children from", "graphi_frontier_feed"};
+        do
+            random_batch(&b, 6, 30, 3);
+        while (b.graphs.edges < 9);
+        run_batch(&s, &b.graphs);
+        const size_t edges = (size_t)b.graphs.edges * 4, vertices = (size_t)b.graphs.vertices * 4;
+        int32_t v = 0;
+        while (b.begin[v + 1] == b.begin[v])
+            v++;
+        memcpy(bad, b.child, edges);
+        bad[b.begin[v]] = mistake == 0 ? (int32_t)b.graphs.vertices : v; /* its own child */
+        if (mistake < 2)
+            check_ok(graphi_run_set(s.run, "graph.child", GRAPHI_I32, bad, edges));
+        memcpy(bad, b.begin + 1, vertices);
+        bad[0] = (int32_t)b.graphs.edges + 1;
+        if (mistake == 2)
+            check_ok(graphi_run_set(s.run, "graph.child_end", GRAPHI_I32, bad, vertices));
+        if (mistake == 3)
+            check_ok(graphi_run_set_symbol(s.run, "graph.vertices.1", 1));
+        expect_refused(graphi_run_execute(s.run), texts[mistake]);
+        run_batch(&s, &b.graphs);
+    }
+    close_session(&s);
+}
+
+/* The n-th allocation fails, n = 1, 2, ...: an error, and nothing is lost. */
+static void no_memory_is_an_error(void **state)
+{
+    (void)state;
+    for (int form = 0; form < FORMS; form++)
+        for (long n = 0;; n += 1 + n / 200) {
+            graphi_graph *g = NULL;
+            graphi_plan *plan = NULL;
+            mem_fail_after(n);
+            graphi_status status = graphi_graph_create(&g);
+            if (!status)
+                status = declare(g, &forms[form]);
+            if (!status)
+                status = graphi_plan_create(g, machine, NULL, &plan);
+            mem_fail_after(-1);
+            graphi_plan_destroy(plan);
+            graphi_graph_destroy(g);
+            if (!status)
+                break;
+            if (status != GRAPHI_MEMORY)
+                fail_msg("allocation %ld: %s", n, graphi_message());
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -585,9 +678,12 @@ int main(void)
         cmocka_unit_test(gradients_are_those_of_differences),
         cmocka_unit_test(ways_have_the_same_bits),
         cmocka_unit_test(plain_kernels_agree),
+        cmocka_unit_test(bfloat16_is_near),
         cmocka_unit_test(training_allocates_nothing),
         cmocka_unit_test(a_chain_is_a_recurrence),
         cmocka_unit_test(wrong_functions_are_refused),
+        cmocka_unit_test(wrong_structure_is_refused_at_run),
+        cmocka_unit_test(no_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, open_machine, close_machines);
 }

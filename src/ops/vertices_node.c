@@ -105,7 +105,11 @@ graphi_graph *vertices_body(graphi_graph *graph, const struct frontier_bounds *b
     graphi_symbol(body, "edges", bounds->edges);
     const int64_t count = frontier_count(bounds);
     graphi_input(body, "frontier", GRAPHI_I32, 1, &count);
-    return body;
+    if (body->status == GRAPHI_OK)
+        return body;
+    graph_broken(graph, graphi_graph_status(body));
+    graphi_graph_destroy(body);
+    return NULL;
 }
 
 graphi_value vertices_copy_value(struct vertices_copy *copy, int32_t value)

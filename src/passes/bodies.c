@@ -67,7 +67,7 @@ static graphi_status begin_sum(graphi_graph *body, const struct uses *uses, int3
 
 static graphi_status begin_sums(graphi_graph *body)
 {
-    struct uses uses;
+    struct uses uses = {0};
     struct value_map map = {0};
     const size_t nodes = body->nodes.count;
     graphi_status status = uses_open(body, &uses);
