@@ -270,10 +270,20 @@ graphi_status graphi_run_beside(graphi_run *run, const graphi_plan *plan, graphi
     return run_new(plan, run->state, run->host ? run->host : run, out);
 }
 
-/* What was fed stays with the state, for tuning. */
+void run_symbol_name(char text[RUN_SYMBOL_NAME], const char *symbol)
+{
+    snprintf(text, RUN_SYMBOL_NAME, "size of %s", symbol);
+}
+
+/* What was fed stays with the state, for tuning, and the sizes that it has. */
 static void keep_inputs(const graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;
+    for (size_t s = 0; run->symbol && !run->quiet && s < c->graph->symbols.count; s++) {
+        char name[RUN_SYMBOL_NAME];
+        run_symbol_name(name, c->graph->symbols.data[s].name);
+        state_keep_fed(run->state, name, &run->symbol[s], sizeof run->symbol[s]);
+    }
     for (size_t i = 0; run->fed && !run->quiet && i < c->inputs.count; i++) {
         int32_t value = c->inputs.data[i].value;
         if (run->fed[i] && !run->bound.port[i].memory) /* what the caller bound may be gone */

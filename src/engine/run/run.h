@@ -66,6 +66,10 @@ void run_adopt(graphi_run *run, const graphi_plan *plan, struct schedule *schedu
 /* Address of a value's place; for inputs, outputs, tests. */
 void *run_address(const graphi_run *run, int32_t buffer, int64_t offset);
 
+/* What a symbol's size is kept as, beside what was fed (state_keep_fed). */
+enum { RUN_SYMBOL_NAME = 160 };
+void run_symbol_name(char text[RUN_SYMBOL_NAME], const char *symbol);
+
 /* Whose memory the run has. */
 static inline graphi_run *run_host(graphi_run *run) { return run->host ? run->host : run; }
 

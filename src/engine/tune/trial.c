@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "engine/tune/trial.h"
+#include "graph/op.h"
 
 #include <string.h>
 
@@ -51,9 +52,27 @@ static void random_input(const struct value_type *type, const char *name, void *
         ((float *)data)[i] = type->rank ? 2 * random_unit(random_philox(key, 0, (uint64_t)i).v[0]) - 1 : 0.01f;
 }
 
+/* Input graphs that were fed are none at other sizes; everything else is measured at its bound. */
+static void set_sizes(struct trial *t, const graphi_state *fed)
+{
+    const struct compiled *c = t->plan->compiled;
+    bool graphs = false;
+    for (size_t i = 0; i < c->graph->nodes.count; i++)
+        graphs |= node_is(graph_node(c->graph, (int32_t)i), IS_FRONTIER);
+    for (size_t s = 0; graphs && s < c->graph->symbols.count; s++) {
+        const struct symbol *symbol = &c->graph->symbols.data[s];
+        char name[RUN_SYMBOL_NAME];
+        int64_t size;
+        run_symbol_name(name, symbol->name);
+        if (state_take_fed(fed, name, &size, sizeof size) && size >= 1 && size <= symbol->bound)
+            graphi_run_set_symbol(t->run, symbol->name, size);
+    }
+}
+
 static void feed(struct trial *t, const graphi_state *fed)
 {
     const struct compiled *c = t->plan->compiled;
+    set_sizes(t, fed);
     for (size_t i = 0; i < c->inputs.count; i++) {
         const struct plan_port *port = &c->inputs.data[i];
         const struct value_type *type = &graph_value(c->graph, port->value)->type;
