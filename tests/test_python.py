@@ -238,6 +238,11 @@ class Arrays(unittest.TestCase):
         with self.assertRaises(graphi.InvalidError):
             run.get("y", frozen)
 
+    def test_names_that_are_no_words(self):
+        graph = graphi.Graph()
+        graph.output("y 1", graph.input("self", "float32", (2,)) + graph.input("a/b", "float32", (2,)))
+        np.testing.assert_array_equal(graphi.Run(graphi.Plan(graph)).feed({"self": [1, 2], "a/b": [3, 4]})["y 1"], [4, 6])
+
     def test_small_arrays_of_the_runs_own(self):
         """Inputs stay what they were set to, before the first call and after it; results are new arrays; what is bound is bound."""
         graph = graphi.Graph()

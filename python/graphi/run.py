@@ -178,11 +178,12 @@ class Run(Handle):
         finally:
             shared.release(writes)
 
-    def __call__(self, **inputs: Any) -> Dict[str, Any]:
-        """Feeds, executes, and gives all outputs by name. `run.feed({...})` is the same for names that are no words of Python."""
-        return self.feed(inputs)
-
     def feed(self, inputs: Dict[str, Any]) -> Dict[str, Any]:
+        """As run(...), inputs by names that need be no words of Python."""
+        return self(**inputs)
+
+    def __call__(self, /, **inputs: Any) -> Dict[str, Any]:
+        """Feeds, executes, and gives all outputs by name."""
         lock = self._one._lock  # what `with self._one` does, at a quarter of its time
         if not lock.acquire(False):
             self._one.__enter__()
