@@ -268,7 +268,7 @@ static graphi_status one(struct layer *l)
         l->row = result_row(&l->bench->result, l->id, "graphi");
         result_setting(l->row, &about.setting);
         result_string(l->row, "lowering", l->bench->options.sequences ? l->bench->options.sequences : "auto");
-        result_string(l->row, "weights", "float32");
+        result_string(l->row, "weights", l->bench->options.weights ? l->bench->options.weights : "float32");
         status = our_turn(l, 20, ms);
         result_times(l->row, ms, 20);
     }

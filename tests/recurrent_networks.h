@@ -108,12 +108,16 @@ struct session {
 /* How plans of the networks below run their recurrences. */
 static const char *sequences;
 static bool rounding;
+static graphi_dtype plan_weights;
 
 static inline struct session open_graph(graphi_graph *graph, int width, const char *isa)
 {
     struct session s = {.graph = graph};
-    graphi_plan_options options = {
-        .isa = isa, .setting = {.executors = 1, .width = width}, .sequences = sequences, .allow_rounding = rounding};
+    graphi_plan_options options = {.isa = isa,
+                                   .setting = {.executors = 1, .width = width},
+                                   .sequences = sequences,
+                                   .allow_rounding = rounding,
+                                   .weights = plan_weights};
     check_ok(graphi_plan_create(s.graph, machine, &options, &s.plan));
     check_ok(graphi_state_create(s.graph, 5, &s.state));
     check_ok(graphi_run_create(s.plan, s.state, &s.run));

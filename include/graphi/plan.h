@@ -210,6 +210,9 @@ typedef struct graphi_plan_options {
      * does not apply stays one loop. The same bits, but of k in several parts, which needs allow_rounding. USAGE,
      * naming the words, for others. */
     const char *sequences;
+    /* Of recurrent weights as the forward pass reads them: F32 (zero), or BF16: each is rounded once, sums are float32.
+     * For serving; gradients are by the weights as they are. */
+    graphi_dtype weights;
     graphi_streaming streaming; /* of which results: types.h */
     bool check_numerics;        /* every run checks each operation's results for NaN and infinities */
     /* Passes switched off, "fusion,cse" or "all"; "+merge" switches on; graphi_pass_at names them. Here and in

@@ -206,8 +206,12 @@ static void add_product(const struct forward *f, const struct kernel_call *call,
     if (d->partial)
         split_range(part->k, f->k, d->k, &begin, &end);
     left.data += begin;
-    f->loops->product(sums, left, c->rows, end - begin,
-                      part_panel(part, call->in[1].data, panel) + begin * part->columns, part->columns);
+    const int64_t at = part->begin + panel * part->k * part->columns + begin * part->columns;
+    if (f->spec.half)
+        f->loops->product_half(sums, left, c->rows, end - begin, (const uint16_t *)call->in[1].data + at,
+                               part->columns);
+    else
+        f->loops->product(sums, left, c->rows, end - begin, (const float *)call->in[1].data + at, part->columns);
 }
 
 static void (*cell_of(const struct forward *f, int part))(const struct cell_rows *)

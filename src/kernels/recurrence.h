@@ -53,6 +53,7 @@ struct recurrence_spec {
     enum recurrence_cell cell;
     int64_t batch, rows, units; /* bounds of batch and rows */
     int64_t steps;              /* most of a sequence */
+    bool half;                  /* packed weights are bfloat16 */
     bool offsets;               /* an input tells them */
     bool reverse;               /* from the last step of each sequence to its first */
     bool reset_after;           /* GRU: linear_before_reset */
@@ -86,8 +87,9 @@ struct recurrence_pack_spec {
     enum recurrence_cell cell;
     int64_t units;
     bool reset_after, trans, backward;
+    bool half; /* bfloat16, rounded to nearest */
 };
-int64_t recurrence_packed_count(const struct recurrence_pack_spec *spec); /* floats */
+int64_t recurrence_packed_count(const struct recurrence_pack_spec *spec); /* elements */
 graphi_status recurrence_pack_bind(const struct recurrence_pack_spec *spec, struct kernel *kernel);
 
 /* Lengths int32 [batch], none larger than the one before, to offsets int32 [steps + 1]. INVALID at run, naming the row,

@@ -63,6 +63,9 @@ struct recurrence_loops {
      * is a multiple of RECURRENCE_LANES. */
     void (*product)(struct float_rows sums, struct float_rows a, int64_t rows, int64_t k, const float *panel,
                     int64_t columns);
+    /* The same of a panel of bfloat16. */
+    void (*product_half)(struct float_rows sums, struct float_rows a, int64_t rows, int64_t k, const uint16_t *panel,
+                         int64_t columns);
     void (*lstm)(const struct cell_rows *c);
     void (*gru_after)(const struct cell_rows *c);
     void (*gru_gates)(const struct cell_rows *c);     /* reset before: r h and z */

@@ -56,8 +56,9 @@ static graphi_status recurrence_shape(const struct shape_call *call)
     TRY(expect(call, RECURRENT_X, x->dtype == GRAPHI_F32 && x->rank == 2 && x->dims[1] == all,
                "float32[rows, gates units]"));
     if (attr_int(call->node, "packed")) {
-        const struct recurrence_pack_spec pack = {n.cell, units, n.reset_after, false, false};
-        TRY(expect_fixed(call, RECURRENT_U, GRAPHI_F32, 1, recurrence_packed_count(&pack), 0));
+        const struct recurrence_pack_spec pack = {n.cell, units, n.reset_after, false, false, spec.half};
+        const graphi_dtype dtype = spec.half ? GRAPHI_BF16 : GRAPHI_F32;
+        TRY(expect_fixed(call, RECURRENT_U, dtype, 1, recurrence_packed_count(&pack), 0));
     } else {
         const bool trans = attr_int(call->node, "trans") != 0;
         TRY(expect_fixed(call, RECURRENT_U, GRAPHI_F32, 2, trans ? all : units, trans ? units : all));
@@ -95,10 +96,10 @@ static graphi_status pack_shape(const struct shape_call *call)
     const struct recurrence_spec spec = recurrence_spec_of(call->node);
     const int64_t all = recurrence_gates(spec.cell) * spec.units;
     const bool trans = attr_int(call->node, "trans") != 0;
-    const struct recurrence_pack_spec pack = {spec.cell, spec.units, spec.reset_after, trans,
-                                              attr_int(call->node, "backward") != 0};
+    const struct recurrence_pack_spec pack = {
+        spec.cell, spec.units, spec.reset_after, trans, attr_int(call->node, "backward") != 0, spec.half};
     TRY(expect_fixed(call, 0, GRAPHI_F32, 2, trans ? all : spec.units, trans ? spec.units : all));
-    call->out[0] = fixed(GRAPHI_F32, 1, recurrence_packed_count(&pack), 0);
+    call->out[0] = fixed(spec.half ? GRAPHI_BF16 : GRAPHI_F32, 1, recurrence_packed_count(&pack), 0);
     return GRAPHI_OK;
 }
 
@@ -167,9 +168,12 @@ static graphi_status bind_recurrence(const struct bind_call *call, struct kernel
 static graphi_status bind_pack(const struct bind_call *call, struct kernel *kernel)
 {
     const struct recurrence_spec spec = recurrence_spec_of(call->node);
-    const struct recurrence_pack_spec pack = {spec.cell, spec.units, spec.reset_after,
+    const struct recurrence_pack_spec pack = {spec.cell,
+                                              spec.units,
+                                              spec.reset_after,
                                               attr_int(call->node, "trans") != 0,
-                                              attr_int(call->node, "backward") != 0};
+                                              attr_int(call->node, "backward") != 0,
+                                              spec.half};
     return recurrence_pack_bind(&pack, kernel);
 }
 

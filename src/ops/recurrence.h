@@ -27,7 +27,7 @@ graphi_status recurrence_check_units(const struct shape_call *call);
 struct recurrence_spec recurrence_spec_of(const struct node *node);
 
 /* The attributes that a gradient has of its forward node. */
-enum { RECURRENCE_SHARED = 15 };
+enum { RECURRENCE_SHARED = 16 };
 void recurrence_copy_attributes(const struct node *node, graphi_attribute *attributes);
 
 /* Of all recurrent operations, RECURRENCE_SHARED of them; what only some have comes after. */
@@ -50,6 +50,7 @@ void recurrence_copy_attributes(const struct node *node, graphi_attribute *attri
          .meaning = "parts of rows, units, k of a step; 0: chosen",                                                    \
          .type = GRAPHI_INTS,                                                                                          \
          .internal = true},                                                                                            \
+        {.name = "half", .meaning = "packed u is of bfloat16", .type = GRAPHI_INT, .internal = true},                  \
         {.name = "packed", .meaning = "u is of recurrence_pack", .type = GRAPHI_INT, .internal = true},                \
     {                                                                                                                  \
         .name = "cell", .meaning = "0 lstm, 1 gru, 2 rnn", .type = GRAPHI_INT, .internal = true                        \

@@ -33,7 +33,7 @@ static graphi_status check_inputs(const struct shape_call *call, const struct re
 {
     const struct node *node = call->node;
     const int64_t all = recurrence_gates(n->cell) * units, steps = attr_int(node, "steps");
-    const struct recurrence_pack_spec pack = {n->cell, units, n->reset_after, false, true};
+    const struct recurrence_pack_spec pack = {n->cell, units, n->reset_after, false, true, false};
     const bool trans = attr_int(node, "trans") != 0, lstm = n->cell == RECURRENCE_LSTM;
     const struct value_type fixed = {.dtype = GRAPHI_F32, .symbol = -1};
     struct value_type u = fixed, peepholes = fixed, offsets = fixed;

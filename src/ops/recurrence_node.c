@@ -74,6 +74,7 @@ struct recurrence_spec recurrence_spec_of(const struct node *node)
         .reset_after = attr_int(node, "reset_after") != 0,
         .peepholes = attr_int(node, "peepholes") != 0,
         .offsets = attr_int(node, "lengths") != 0,
+        .half = attr_int(node, "half") != 0,
         .options = {.clip = (float)attr_float(node, "clip"), .input_forget = attr_int(node, "input_forget") != 0}};
     const int64_t *cut;
     if (attr_ints(node, "cut", &cut) == 3)

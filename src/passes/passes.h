@@ -17,6 +17,7 @@ struct pass_options {
     int cores;                  /* that the plan is for; 0: not known */
     graphi_status (*all)(graphi_graph *graph, const struct pass_options *options); /* of passes_run: itself */
     const char *sequences;      /* how recurrences run (sequences.h); NULL: chosen */
+    graphi_dtype weights;       /* of recurrences: F32 (zero) or BF16 */
     bool rounding;              /* forms that round otherwise may be chosen */
     int64_t level_2;            /* bytes of a core's level 2; 0: not known */
     bool packs; /* of passes_run: whether weights are packed */

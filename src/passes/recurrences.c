@@ -11,10 +11,14 @@
 
 #include <string.h>
 
-static graphi_value packed_weights(graphi_graph *graph, const struct node *node, int32_t weights, bool backward)
+static graphi_value packed_weights(graphi_graph *graph, const struct node *node, int32_t weights, bool backward,
+                                   bool half)
 {
     graphi_attribute attributes[RECURRENCE_SHARED + 1];
     recurrence_copy_attributes(node, attributes);
+    for (int i = 0; i < RECURRENCE_SHARED; i++)
+        if (strcmp(attributes[i].name, "half") == 0)
+            attributes[i].i = half;
     attributes[RECURRENCE_SHARED] = int_attribute("backward", backward);
     struct node like = *node;
     const struct value *source = graph_value(graph, weights);
@@ -25,16 +29,17 @@ static graphi_value packed_weights(graphi_graph *graph, const struct node *node,
     return packed;
 }
 
-static graphi_status rewrite(graphi_graph *graph, int32_t id, bool backward, struct value_map *map)
+static graphi_status rewrite(graphi_graph *graph, int32_t id, bool backward, bool half, struct value_map *map)
 {
     const struct node node = *graph_node(graph, id); /* building appends nodes */
     const int place = backward ? 0 : RECURRENT_U;
-    const graphi_value packed = packed_weights(graph, &node, node.input[place], backward);
+    const graphi_value packed = packed_weights(graph, &node, node.input[place], backward, half);
     TRY(graph->status);
     struct successor s;
     TRY(successor_begin(graph, id, 0, &s));
     s.input[place] = packed;
     successor_attribute(&s, "packed")->i = 1;
+    successor_attribute(&s, "half")->i = half;
     return successor_place(graph, &s, map);
 }
 
@@ -47,7 +52,7 @@ graphi_status pass_recurrences(graphi_graph *graph, const struct pass_options *o
         const struct node *node = graph_node(graph, (int32_t)i);
         const bool backward = node_is(node, IS_RECURRENCE_GRADIENT);
         if ((backward || node_is(node, IS_RECURRENCE)) && !attr_int(node, "packed"))
-            status = rewrite(graph, (int32_t)i, backward, &map);
+            status = rewrite(graph, (int32_t)i, backward, !backward && options->weights == GRAPHI_BF16, &map);
     }
     return map_end(&map, graph, status);
 }

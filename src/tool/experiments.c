@@ -49,7 +49,7 @@ const struct experiment experiments[] = {
      BENCH_NETWORKS " --allow-rounding --interval --seconds --quick", NULL, NULL},
     {"python", "calls, training steps and import from Python, beside C and ONNX Runtime", "--quick", NULL, NULL},
     {"recurrent", "LSTM and GRU layers beside ONNX Runtime, OpenVINO and PyTorch (deepcpu.txt Table 1)",
-     "M... --cores --isa --sequences --executors --width --seconds --quick", NULL, NULL},
+     "M... --cores --isa --sequences --weights --executors --width --seconds --quick", NULL, NULL},
     {"regression", "models of operation times from counters (concurrency-control.txt III-B), measured from 8 cores on",
      REGRESSION, NULL, NULL},
     {"run-cost", "what a call costs: five small nodes, beside ONNX Runtime", "--quick", NULL, NULL},

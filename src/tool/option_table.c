@@ -67,6 +67,8 @@ static const struct option rows[] = {
      "how recurrences run: auto, streamlined, partitioned, partitioned:IxJxK (rows, units, and under --allow-rounding "
      "k), chunked:STEPS, unrolled, eight, fused, across; +:WIDTH behind a loop: its shares",
      OF_PLAN, TEXT, AT(sequences), 0, 0, 0},
+    {"--weights", "float32|bfloat16", "of recurrences as the forward pass reads them, for serving", OF_PLAN, TEXT,
+     AT(weights), 0, 0, 0},
     {"--conv-error", "X",
      "error budget of fast convolutions, times the direct algorithm's; 1: that one alone; default 4, bfloat16 8",
      OF_PLAN, REAL, AT(conv_error), 0, 1, 1e6},

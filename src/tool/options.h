@@ -30,7 +30,7 @@ struct options {
     const char *plan, *save_plan, *curves, *model;
     bool explain, allow_rounding;
     double conv_error;
-    const char *disable, *streaming, *sequences;
+    const char *disable, *streaming, *sequences, *weights;
     int depth, backward_executors, interval;
     bool no_inline;
     graphi_policy_parameter parameters[GRAPHI_SETTING_PARAMETERS]; /* of policies; with room for the seed */

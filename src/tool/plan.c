@@ -80,6 +80,7 @@ graphi_status job_plan_options(const struct options *options, graphi_plan_option
         .check_numerics = options->check_numerics,
         .disable = options->disable,
         .sequences = options->sequences,
+        .weights = index_of(options->weights, precisions) ? GRAPHI_BF16 : GRAPHI_F32,
     };
     memcpy(out->setting.parameters, options->parameters, sizeof options->parameters);
     set_parameter(&out->setting, "seed", (int64_t)options->seed);
@@ -403,11 +404,12 @@ static const char *special_options(const struct options *o, char text[18])
     const double usual = o->precision && strcmp(o->precision, "bfloat16") == 0 ? 8 : 4;
     const double conv_error = o->conv_error == usual ? 0 : o->conv_error;
     const int streaming = asked_streaming(o);
-    if (!o->isa && !o->disable && !o->sequences && !(conv_error > 0) && !streaming && !o->check_numerics)
+    const bool half = o->weights && strcmp(o->weights, "bfloat16") == 0;
+    if (!o->isa && !o->disable && !o->sequences && !half && !(conv_error > 0) && !streaming && !o->check_numerics)
         return "";
-    snprintf(words, sizeof words, "%s %a %d %d %s%s%s", o->isa ? o->isa : "", conv_error, streaming,
+    snprintf(words, sizeof words, "%s %a %d %d %s%s%s%s", o->isa ? o->isa : "", conv_error, streaming,
              o->check_numerics, o->disable ? o->disable : "", o->sequences ? " " : "",
-             o->sequences ? o->sequences : "");
+             o->sequences ? o->sequences : "", half ? " bfloat16" : "");
     for (const char *c = words; *c; c++)
         hash = (hash ^ (unsigned char)*c) * 0x100000001b3ull;
     snprintf(text, 18, "-%016llx", (unsigned long long)hash);

@@ -13,7 +13,7 @@
 static const char *const asked[] = {
     "--checkpoint", "--data", "--classes", "--level", "--vocabulary", "--cores",
     "--precision", "--isa", "--allow-rounding", "--conv-error", "--disable", "--streaming",
-    "--sequences",
+    "--sequences", "--weights",
 };
 
 static bool among(const char *const *names, size_t count, const char *name)

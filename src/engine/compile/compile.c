@@ -71,6 +71,7 @@ static graphi_status rewrite(struct compiled *c, const graphi_plan_options *opti
                                           .conv_error = c->conv_error,
                                           .cores = c->machine->cores,
                                           .sequences = c->sequences,
+                                          .weights = options->weights,
                                           .rounding = options->allow_rounding,
                                           .level_2 = c->machine->l2_bytes,
                                           .cache = c->machine->l3_bytes / 2};
@@ -256,6 +257,8 @@ static uint64_t hash_options(const struct compiled *c)
         hash = hash_string(hash, c->outputs.data[i].name);
     if (o->sequences)
         hash = hash_string(hash, o->sequences);
+    if (o->weights)
+        hash = hash_u64(hash, (uint64_t)o->weights);
     return hash_u64(hash, (uint64_t)o->arena_target);
 }
 
@@ -285,6 +288,9 @@ static graphi_status check_options(const graphi_plan_options *options)
     if (options->conv_error != 0 && !(options->conv_error >= 1 && options->conv_error <= 1e6))
         return fail(GRAPHI_INVALID, "plan options", "found %g as conv_error, expected 0 or 1 to 1e6",
                     options->conv_error);
+    if (options->weights != GRAPHI_F32 && options->weights != GRAPHI_BF16)
+        return fail(GRAPHI_INVALID, "plan options", "found %s as weights, expected float32 or bfloat16",
+                    graphi_dtype_name(options->weights));
     TRY(sequences_parse(options->sequences, options->allow_rounding, &(struct sequences){0}));
     if (options->arena_target < 0)
         return fail(GRAPHI_INVALID, "plan options", "found %lld as arena_target, expected 0 or more bytes",

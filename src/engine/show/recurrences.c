@@ -34,7 +34,7 @@ static bool find_loop(const graphi_plan *plan, int32_t task, struct loop *l)
     l->steps = bound->kernel.most_steps;
     l->units = (double)l->spec.units;
     l->columns = recurrence_gates(l->spec.cell) * l->units;
-    l->weights = 4 * l->units * l->columns;
+    l->weights = (l->spec.half ? 2 : 4) * l->units * l->columns;
     const int width = plan->setting.width > 0 ? plan->setting.width : 1;
     l->members = width < bound->kernel.shares[0] ? width : bound->kernel.shares[0];
     return true;
