@@ -167,7 +167,9 @@ class Dynet:
     def __init__(self, r, autobatch):
         import dynet_config
 
-        dynet_config.set(random_seed=1)  # its memory grows where the 512 MB that it begins with do not suffice
+        numbers = sum(len(b["token"]) for b in r["batches"][:1]) * r["units"]
+        # 512 MB at first, which grow; not with batching: what a large batch needs has to be there before.
+        dynet_config.set(random_seed=1, mem="4096" if autobatch and numbers > 4e6 else "512")
         import dynet as dy
 
         self.start_rss = common.status_bytes("VmRSS")

@@ -208,7 +208,7 @@ static void build_messages(graphi_graph *graph, const graphi_model_info *s, cons
     }
 
 const struct model model_treelstm = NETWORK("treelstm", "binary child-sum Tree-LSTM, a class at every phrase", 25, 150,
-                                            1, 5, 20000, 2, 2, 64, "accuracy", 0.05, 4, build_treelstm);
+                                            1, 5, 20000, 2, 2, 64, "accuracy", 0.05, 2, build_treelstm);
 const struct model model_dependency_treelstm =
     NETWORK("dependency-treelstm", "child-sum Tree-LSTM over dependency trees, a relation at every word", 25, 150, 1,
             50, 20000, 1, 0, 64, "accuracy", 0.05, 10, build_dependency);
