@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "group/cores.h"
+#include "graphi/place.h"
 #include "group/division.h"
 #include "group/ranks.h"
 #include "group/solver.h"
@@ -52,7 +52,7 @@ static graphi_status divide_cores(struct graphi_group *g, const struct berth *al
             "found %d ranks on the same %d cores, expected a core for each solver: let the launcher bind them to "
             "others (mpirun --map-by socket --bind-to socket, or --bind-to none), or --oversubscribe",
             beside, own.count);
-    TRY(cores_part(g->how.machine, before, beside, &g->part));
+    TRY(graphi_machine_part(g->how.machine, before, beside, NULL, &g->part));
     g->how.machine = g->part;
     return GRAPHI_OK;
 }

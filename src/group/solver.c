@@ -7,7 +7,8 @@
 
 #include "base/memory.h"
 #include "base/status.h"
-#include "group/cores.h"
+#include "graphi/lease.h"
+#include "graphi/place.h"
 
 /* --- cores --- */
 
@@ -18,12 +19,12 @@ static int cores_of(const graphi_machine *machine)
     return info.cores;
 }
 
-/* Solvers that take turns have a core each, whichever the system gives them. */
+/* Solvers that take turns share cores. */
 static graphi_status take_part(struct solver *s)
 {
     const struct graphi_group *g = s->group;
-    TRY(g->how.oversubscribe ? graphi_machine_create(1, &s->machine)
-                             : cores_part(g->how.machine, s->index, g->by_node ? 0 : g->how.solvers, &s->machine));
+    const graphi_part_options how = {.oversubscribe = g->how.oversubscribe};
+    TRY(graphi_machine_part(g->how.machine, s->index, g->by_node ? 0 : g->how.solvers, &how, &s->machine));
     s->cores = cores_of(s->machine);
     return GRAPHI_OK;
 }
@@ -148,9 +149,8 @@ static graphi_status make_blocks(struct solver *s)
     return s->loss ? GRAPHI_OK : fail_memory("losses of a solver", (size_t)s->leaves * sizeof *s->loss);
 }
 
-graphi_status solver_open(struct solver *s)
+static graphi_status make(struct solver *s)
 {
-    TRY(take_part(s));
     TRY(make_plans(s));
     TRY(make_state(s));
     TRY(check_carried(s));
@@ -158,6 +158,32 @@ graphi_status solver_open(struct solver *s)
     TRY(graphi_run_create(s->update_plan, s->state, &s->update));
     TRY(find_ports(s));
     return make_blocks(s);
+}
+
+/* With a lease of its cores, so that memory comes to lie near them; executions take leases of their own, and between
+ * steps the cores are free for a validation. */
+static graphi_status make_in_place(struct solver *s)
+{
+    const graphi_choice must = s->group->how.must_place ? GRAPHI_ON : GRAPHI_DEFAULT;
+    const graphi_lease_options how = {.pin = must, .bind = must, .high_bandwidth = true};
+    graphi_lease *lease;
+    TRY(graphi_lease_take(s->machine, &how, &lease));
+    graphi_status status = graphi_lease_enter(lease);
+    if (status == GRAPHI_OK) {
+        char message[512];
+        status = make(s);
+        message_get(message, sizeof message);
+        graphi_lease_leave(lease);
+        message_set(message);
+    }
+    graphi_lease_release(lease);
+    return status;
+}
+
+graphi_status solver_open(struct solver *s)
+{
+    TRY(take_part(s));
+    return s->group->how.oversubscribe ? make(s) : make_in_place(s);
 }
 
 void solver_close(struct solver *s)
