@@ -22,12 +22,13 @@ declare -A about=(
     [arm]="a cross build for 64-bit ARM and its unit tests and whole plans, emulated: the plain kernels where there are no others"
     [browser]="the timeline in chromium"
     [traffic]="memory traffic of a fused node, counted by an emulated cache"
+    [ranks]="groups of several processes under mpirun: bits, refusals, ranks that hang"
     [python]="the wheel, built and used in a fresh environment; ONNX's own runner and PyTorch's modules on the package"
     [cli]="the command's kill and resume tests at many random moments"
     [onnx]="ONNX's own tests; with DATA, streaming models against stored outputs"
     [sweep]="the profiler's choice against the exhaustive sweep")
-declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=9 [cpus]=30 [arm]=20 [browser]=4 [traffic]=4 [python]=15 [cli]=8 [onnx]=10 [sweep]=15)
-all=(asan tsan faults fuzz random cpus arm browser traffic python cli onnx sweep)
+declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=9 [cpus]=30 [arm]=20 [browser]=4 [traffic]=4 [ranks]=6 [python]=15 [cli]=8 [onnx]=10 [sweep]=15)
+all=(asan tsan faults fuzz random cpus arm browser traffic ranks python cli onnx sweep)
 
 # Tests that make allocations or writes fail.
 faults="^($(grep -lE '(mem|file)_fail_after' tests/test_*.c | sed 's|.*/||; s|[.]c$||' | paste -sd '|'))$"
@@ -92,6 +93,8 @@ part_arm() {
 part_browser() { need chromium && build release graphi_cli && tests release -R 'test_timeline$'; }
 
 part_traffic() { need valgrind && build release traffic && tests release -R 'test_traffic$'; }
+
+part_ranks() { need mpirun && build release graphi_cli graphi_mpi && tests release -R 'test_ranks$'; }
 
 part_python() {
     build release && tests release -R 'test_python_wheel$' && said backend 400 python3 tests/python_backend.py --build build/release &&
