@@ -421,5 +421,25 @@ def test_mistakes_before_tuning(cli):
             assert time.monotonic() - started < 30, mistake
 
 
+def test_augment(cli):
+    """An augmentation that is typed has no effect, or is another one when training goes on."""
+    data, saved = write_images(cli.folder / "augmented"), cli.folder / "augmented.safetensors"
+    words = ["train", "resnet20", "--data", data, "--image", 12, "--units", 2, "--batch", 8, "--tune", 0, "--quiet", "--steps"]
+
+    def sha(*more):
+        return cli.result(*words, 6, *more)["train"]["state_sha256"]
+
+    plain = sha()
+    for text in ("crop:4", "pad:2", "flip", "crop:4,pad:2,flip"):
+        assert sha("--augment", text) != plain, text
+    assert sha("--augment", "none") == plain
+    whole = sha("--augment", "pad:2,flip")
+    cli.run(*words, 3, "--augment", "pad:2,flip", "--checkpoint", saved)
+    assert cli.result("train", "--resume", saved, "--steps", 6, "--tune", 0, "--quiet")["train"]["state_sha256"] == whole
+    cli.run("eval", "resnet20", "--data", data, "--checkpoint", saved, "--quiet")
+    for text in ("flop", "crop:", "pad:-1", "crop:4,", "crop:2000"):
+        cli.run(*words, 1, "--augment", text, expect=3)
+
+
 if __name__ == "__main__":
     main(globals())

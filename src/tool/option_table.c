@@ -126,9 +126,8 @@ static const struct option rows[] = {
      OF_SPLIT, TEXT, AT(split), 0, 0, 0},
     {"--steps", "N", "stop after N training steps; eval: batches of the split; default: all", OF_USE, COUNT,
      AT(steps), 0, 1, MANY},
-    {"--augment", "none|crop:N,pad:N,flip",
-     "images: scaled larger by N or with N zeros around, and cut at random; half of them turned; default: the "
-     "network's",
+    {"--augment", "TEXT",
+     "of training images: crop:N,pad:N,flip or some of these, none (docs/data.md); default: the network's",
      OF_USE, TEXT, AT(augment), 0, 0, 0},
     {"--skip-bad", NULL, "input graphs: bad samples are left out and told; without it, the first is an error", OF_USE,
      FLAG, AT(skip_bad), 0, 0, 0},
