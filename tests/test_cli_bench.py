@@ -50,6 +50,7 @@ LEAST = {"scheduler": (LSTM, ["naive", "critical-path", "fifo", "random"], None)
          "table-2": ([], ["Conv2D (32,8,8,384): 68 threads", "Conv2DBackpropFilter (32,8,8,2048): best",
                           "Conv2DBackpropInput (32,17,17,384), paper: best"], None),
          "concurrency": (["--quick"], ["1 thread", "8 threads"], "throughput of eight threads"),
+         "events": (["--quick"], ["round trip of two words", "round trip of two runs"], "round trip of messages"),
          "leases": (["--quick"], ["a lease an execution", "a lease that is held", "a lease that is entered"], None),
          "places": (["--quick"], [", "], None),
          "table-5": (["lstm", "--quick", "--batch", 2], ["x = 2", "x = 16"], None)}

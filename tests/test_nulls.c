@@ -103,6 +103,25 @@ static void dynamic_networks(void **state)
     graphi_graph_destroy(graph);
 }
 
+static void events(void **state)
+{
+    graphi_event *event = NULL;
+    bool taken;
+    refused(graphi_event_create(NULL, NULL, &event));
+    refused(graphi_event_create("e", NULL, NULL));
+    check_ok(graphi_event_create("e", NULL, &event));
+    refused(graphi_event_send(NULL));
+    refused(graphi_event_take(NULL, &taken));
+    refused(graphi_event_take(event, NULL));
+    graphi_event_cancel(NULL);
+    graphi_event_reset(NULL);
+    refused(graphi_run_receive(NULL, 0, event));
+    refused(graphi_run_send(NULL, 0, event));
+    refused(graphi_run_set_patience(NULL, 1));
+    graphi_event_destroy(event);
+    graphi_event_destroy(NULL);
+}
+
 static void places(void **state)
 {
     graphi_machine *part = NULL;
@@ -655,7 +674,9 @@ static void sessions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recurrent_layers), cmocka_unit_test(leases), cmocka_unit_test(places), cmocka_unit_test(texts),
+        cmocka_unit_test(recurrent_layers), cmocka_unit_test(events),
+        cmocka_unit_test(leases),          cmocka_unit_test(places),
+        cmocka_unit_test(texts),
         cmocka_unit_test(arrays_and_data), cmocka_unit_test(graphs),
         cmocka_unit_test(mistakes),        cmocka_unit_test(machines_and_models),
         cmocka_unit_test(plans),           cmocka_unit_test(profiles_and_simulations),

@@ -59,7 +59,7 @@ INSIDE = {"bench/conv_table.c"}
 CORE_MOST = 110
 # For who studies or steers schedules, trains by the library's loop, builds recurrent networks, or runs models of others. Each is one
 # concept on one page: 12 functions at most.
-COMPANIONS = {"attention.h", "checkpoint.h", "curves.h", "generate.h", "group.h", "profile.h", "simulate.h", "lease.h", "place.h",
+COMPANIONS = {"attention.h", "checkpoint.h", "curves.h", "event.h", "generate.h", "group.h", "profile.h", "simulate.h", "lease.h", "place.h",
               "recurrent.h", "train.h", "session.h", "tensor.h", "trees.h", "frontier.h", "dynamic.h"}
 COMPANION_MOST = 12
 LINES_MOST = 800

@@ -9,6 +9,7 @@
 #include "graphi/curves.h"
 #include "graphi/data.h"
 #include "graphi/dynamic.h"
+#include "graphi/event.h"
 #include "graphi/frontier.h"
 #include "graphi/attention.h"
 #include "graphi/generate.h"

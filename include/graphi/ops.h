@@ -776,6 +776,26 @@ static inline graphi_value graphi_delay(graphi_graph *graph, int inputs, const g
     return graphi_op(graph, "delay", inputs, input, 1, attribute);
 }
 
+/* the value, once a message has come: any, to the same */
+static inline graphi_value graphi_wait_event(graphi_graph *graph, graphi_value a, int64_t event)
+{
+    graphi_value input[] = {a};
+    graphi_attribute attribute[] = {
+        graphi_int("event", event),
+    };
+    return graphi_op(graph, "wait_event", 1, input, 1, attribute);
+}
+
+/* the value; sends a message when it is there: any, to the same */
+static inline graphi_value graphi_signal_event(graphi_graph *graph, graphi_value a, int64_t event)
+{
+    graphi_value input[] = {a};
+    graphi_attribute attribute[] = {
+        graphi_int("event", event),
+    };
+    return graphi_op(graph, "signal_event", 1, input, 1, attribute);
+}
+
 #ifdef __cplusplus
 }
 #endif

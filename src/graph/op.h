@@ -57,7 +57,11 @@ enum op_role {
     IS_VERTEX_SPREAD,
     IS_VERTEX_COMBINE,
     IS_VERTICES, /* with vertices_gradient */
+    IS_WAIT_EVENT,
+    IS_SIGNAL_EVENT,
 };
+
+enum { OP_MOST_EVENTS = 65536 }; /* numbers of events in a graph */
 
 /* An attribute "symbol" is the index of a symbol of its graph, or -1: inlining translates it. */
 struct op_attribute {

@@ -7,7 +7,7 @@
 #define FAMILIES(X)                                                                                                    \
     X(elementwise) X(reduce) X(softmax) X(dropout) X(matmul) X(conv) X(pool) X(norm) X(reshape) X(concat) X(slice)     \
     X(cast) X(embedding) X(sparse) X(recurrence) X(recurrence_gradient) X(vertex) X(vertices) X(assign) X(delay)       \
-    X(call)
+    X(event) X(call)
 
 #define X(family) extern const struct op_kind ops_##family[];
 FAMILIES(X)

@@ -55,6 +55,8 @@ graphi_status schedule_run(struct schedule *s, struct lease *lease, task_functio
         return GRAPHI_OK;
     if (body_of(s) == static_worker && !s->order)
         return fail(GRAPHI_INVALID, "static driver", "found no order, expected schedule_decide() before");
+    if (s->tasks->waits_count && !s->waits.source)
+        return fail(GRAPHI_INVALID, "schedule", "found tasks that wait for messages, expected where these come from");
     int siblings = s->siblings;
     s->siblings = lease->count - s->workers < siblings ? lease->count - s->workers : siblings;
     s->lease = lease;

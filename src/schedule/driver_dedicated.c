@@ -12,10 +12,15 @@ void dedicated_client(struct schedule *s)
     s->self = -1;
     step_roots(s);
     step_dispatch(s);
+    int64_t idle_ns = 0;
     for (unsigned spins = 0; !step_over(s);) {
-        if (step_drain(s)) {
+        const int drained = step_drain(s);
+        if (step_messages(s) || drained) {
             step_dispatch(s);
             spins = 0;
+            idle_ns = 0;
+        } else if (messages_found(s, &s->executors[0], &idle_ns)) { /* too late, mostly: else the step sees it next */
+            continue;
         } else if (s->lease->shares_core) {
             sched_yield();
         } else {

@@ -54,6 +54,13 @@ static void unlock(struct shared_queue *queue)
     atomic_flag_clear_explicit(&queue->locked, memory_order_release);
 }
 
+/* Under the lock: its task may have had a message as its last predecessor. */
+static void push_heard(struct schedule *s, int wait)
+{
+    if (message_arrives(s, wait))
+        s->queue->items[s->queue->tail++] = s->tasks->waits[wait];
+}
+
 /* A task from the queue, or -1; *over when no task will come any more. */
 static int32_t take(struct schedule *s, struct executor *x, bool *over)
 {
@@ -61,6 +68,7 @@ static int32_t take(struct schedule *s, struct executor *x, bool *over)
     int32_t task = -1;
     lock(queue);
     queue->polls++;
+    messages_look(s, push_heard);
     bool failed = atomic_load_explicit(&s->failed, memory_order_relaxed) != 0;
     if (queue->head != queue->tail && !failed) {
         task = queue->items[queue->head++];
@@ -91,15 +99,18 @@ void naive_worker(void *context, int worker)
     struct schedule *s = context;
     struct executor *x = &s->executors[worker];
     bool leads = s->slots[x->slot].first == worker, over = false;
+    int64_t idle_ns = 0;
     for (unsigned spins = 0; !over;) {
         int32_t task = leads ? take(s, x, &over) : -1;
         if (task >= 0) {
             run(s, x, task);
             spins = 0;
+            idle_ns = 0;
         } else if (team_poll(&s->boxes[worker])) {
             spins = 0;
         } else {
             over = over || atomic_load_explicit(&s->finished, memory_order_acquire); /* pairs with the store below */
+            messages_found(s, x, &idle_ns); /* for its patience */
             spin_turn(&spins);
         }
     }
@@ -113,11 +124,52 @@ int sequential_width(const struct schedule *s, int32_t task)
     return s->setting.inlines && (s->tasks->flags[task] & TASK_INLINE) ? 1 : s->slots[0].width;
 }
 
+/* The task has run: those that wait for it have one predecessor less. */
+static void count_down(struct schedule *s, int32_t task)
+{
+    const struct tasks *t = s->tasks;
+    atomic_store_explicit(&s->pending[task], -1, memory_order_relaxed);
+    for (int32_t e = t->edges_begin[task]; e < t->edges_begin[task + 1]; e++)
+        atomic_fetch_sub_explicit(&s->pending[t->edges[e]], 1, memory_order_relaxed);
+}
+
+static void take_off(struct schedule *s, int wait) { message_arrives(s, wait); }
+
+static bool more_waits(const struct schedule *s)
+{
+    return atomic_load_explicit(&s->waits.left, memory_order_relaxed) > 0;
+}
+
+/* Array order, but that a task whose message is not there yet holds up nothing but what waits for it: others, which
+ * somebody may wait for to send that message, come first. */
+static void walk_with_messages(struct schedule *s, struct executor *x)
+{
+    const struct tasks *t = s->tasks;
+    int64_t idle_ns = 0;
+    for (int32_t left = t->count; left && !atomic_load_explicit(&s->failed, memory_order_relaxed);) {
+        const int32_t before = left;
+        messages_look(s, take_off);
+        for (int32_t task = 0; task < t->count && !atomic_load_explicit(&s->failed, memory_order_relaxed); task++) {
+            if (atomic_load_explicit(&s->pending[task], memory_order_relaxed))
+                continue;
+            executor_one(s, x, task, sequential_width(s, task), false);
+            count_down(s, task);
+            left--;
+        }
+        idle_ns = left < before ? 0 : idle_ns;
+        for (unsigned spins = 0; left == before && !messages_found(s, x, &idle_ns) && more_waits(s);)
+            spin_turn(&spins);
+    }
+}
+
 void sequential_worker(void *context, int worker)
 {
     struct schedule *s = context;
     struct executor *x = &s->executors[worker];
-    if (worker == 0) {
+    if (worker == 0 && s->tasks->waits_count) {
+        walk_with_messages(s, x);
+        atomic_store_explicit(&s->finished, 1, memory_order_release); /* pairs with executor_follow() */
+    } else if (worker == 0) {
         int64_t ready = 0; /* when a task's turn comes */
         for (int32_t task = 0; task < s->tasks->count && !atomic_load_explicit(&s->failed, memory_order_relaxed);
              task++) {

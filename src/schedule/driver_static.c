@@ -65,6 +65,8 @@ static void run_list(struct schedule *s, struct executor *x)
             break;
         if (e + 1 < end)
             executor_fetch(s, e[1].task);
+        if (e->width && !message_await(s, x, e->task))
+            break;
         if (e->width)
             lead(s, x, e);
         else if (!serve(s, x))

@@ -63,7 +63,7 @@ struct team_job {
 };
 
 /* The first failure wins and its message is carried to the caller's thread; nothing starts afterwards. */
-static void record_failure(struct schedule *s, graphi_status status)
+void schedule_fail(struct schedule *s, graphi_status status)
 {
     int none = 0;
     /* relaxed: the text is read by the caller after lease_wait */
@@ -77,7 +77,7 @@ static void run_share(struct schedule *s, int32_t task, struct team *team, int m
 {
     graphi_status status = s->function(s->context, task, team, member, width);
     if (status != GRAPHI_OK)
-        record_failure(s, status);
+        schedule_fail(s, status);
 }
 
 static void team_share(void *context, struct team *team, int member, int width)

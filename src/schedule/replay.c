@@ -3,7 +3,7 @@
  * completions in the same order give the same decisions, on the real machine, in virtual time and here.
  *
  * The log: for every completion its slot, task, end, the tasks that it made ready, -1; for every dispatch -2 and the
- * slot of the worker that ran it. */
+ * slot of the worker that ran it; for a message that made its task ready -3 and the task. */
 #include "schedule/scheduler.h"
 
 #include "base/status.h"
@@ -55,6 +55,11 @@ graphi_status schedule_replay(struct schedule *s, uint64_t *decisions)
     s->send = send_nowhere;
     step_roots(s);
     for (size_t at = 0; at < count;) {
+        if (log->entries[at] == -3) {
+            step_ready(s, (int32_t)log->entries[at + 1]);
+            at += 2;
+            continue;
+        }
         if (log->entries[at] != -2) {
             at = replay_completion(s, log->entries, at);
             continue;

@@ -91,6 +91,9 @@ struct tasks {
     const uint8_t *shares; /* of a task's phase that has most, or the pieces that a task should be cut into at most; 255
                               of more; NULL: one each */
     const uint8_t *scalability;        /* by kind: 0 serial, 1 element-wise/memory, 2 gemm, 3 conv */
+    const int32_t *waits;   /* tasks that wait for a message (messages.h) */
+    const int32_t *wait_of; /* by task: which of these it is, -1: none; NULL: there are none */
+    int waits_count;
     const char *data; /* what running task t reads first lies at data + t * data_bytes; NULL: not told */
     size_t data_bytes;
 };
@@ -148,6 +151,15 @@ void schedule_destroy(struct schedule *schedule);
  * the running ones have drained; no further task starts. INVALID: nothing was decided for a static driver. */
 graphi_status schedule_run(struct schedule *schedule, struct lease *lease, task_function function, void *context,
                            struct task_record *records);
+
+/* Where the messages come from that tasks wait for. */
+struct message_source {
+    int (*look)(void *context, int wait); /* 1: there, with what it is about; 0: not yet; -1: it will not come */
+    graphi_status (*refuse)(void *context, int wait, bool late); /* fails: it will not come, or comes too late */
+    int64_t patience_ns; /* without anything else to do; 0: without end */
+};
+/* Of the executions from now on, with their context; the source stays. */
+void schedule_listen(struct schedule *schedule, const struct message_source *source);
 
 /* From now on executions with records also fill the schedule's own team_trace and join_trace. MEMORY. */
 graphi_status schedule_trace_teams(struct schedule *schedule);

@@ -35,6 +35,8 @@ static bool allocate(struct schedule *s)
         (s->setting.joins && s->tasks->shares && !s->pieces) || !s->roots || !s->executors ||
         !s->boxes || !s->slots || !s->every)
         return false;
+    if (!messages_allocate(s))
+        return false;
     for (size_t i = 0; i < workers; i++) { /* slots are teams of neighbours */
         s->every[i] = (uint16_t)i;
         s->executors[i].members = s->every + i;
@@ -117,7 +119,7 @@ static graphi_status fill(struct schedule *s)
         s->cost[task] = usual_cost(s, task);
         if (s->pieces)
             s->pieces[task] = pieces_of(s, task);
-        if (s->tasks->pending[task] == 0)
+        if (s->tasks->pending[task] == 0 && !(s->tasks->wait_of && s->tasks->wait_of[task] >= 0))
             s->roots[s->roots_count++] = task;
     }
     /* A message is assumed to cost 150 ns where nobody has measured it on the machine at hand. */
@@ -154,6 +156,8 @@ graphi_status schedule_create(const struct tasks *tasks, struct decided decided,
         *out = s;
     return status;
 }
+
+void schedule_listen(struct schedule *s, const struct message_source *source) { s->waits.source = source; }
 
 static int widest(const struct schedule *s)
 {

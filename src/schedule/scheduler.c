@@ -6,11 +6,12 @@
  * costs tens of nanoseconds. */
 #include "schedule/scheduler.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 
 #include <string.h>
 
-static void make_ready(struct schedule *s, int32_t task)
+void step_ready(struct schedule *s, int32_t task)
 {
     s->dispatcher->ready(s, (struct ready){s->policy->key(s, task), task});
     s->arrivals++;
@@ -28,6 +29,7 @@ void step_reset(struct schedule *s)
         if (i < s->workers) /* siblings are taken by strategy 4 alone */
             bitmap_set(&s->idle, i);
     }
+    messages_reset(s);
     s->dispatcher->begin(s);
     for (int i = 0; i < s->workers + s->siblings; i++) {
         struct executor *x = &s->executors[i];
@@ -62,7 +64,7 @@ void step_reset(struct schedule *s)
 void step_roots(struct schedule *s)
 {
     for (int i = 0; i < s->roots_count; i++)
-        make_ready(s, s->roots[i]);
+        step_ready(s, s->roots[i]);
 }
 
 static void log_add(struct schedule *s, int64_t value)
@@ -85,9 +87,22 @@ void step_complete(struct schedule *s, int slot, const struct completion *done)
         log_add(s, task);
         if (s->ran_on)
             s->ran_on[task] = (uint16_t)slot;
-        make_ready(s, task);
+        step_ready(s, task);
     }
     log_add(s, -1);
+}
+
+/* In a log it stands where it made its task ready. */
+void step_message(struct schedule *s, int wait)
+{
+    const int32_t task = s->tasks->waits[wait];
+    if (!message_arrives(s, wait))
+        return;
+    if (s->records)
+        s->records[task].ready_ns = s->backend ? s->now : clock_ns() - s->began;
+    log_add(s, -3);
+    log_add(s, task);
+    step_ready(s, task);
 }
 
 static int drain_slot(struct schedule *s, int slot)

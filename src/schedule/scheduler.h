@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "schedule/bitmap.h"
 #include "schedule/dispatch.h"
+#include "schedule/messages.h"
 #include "schedule/policy.h"
 #include "schedule/ring.h"
 #include "schedule/schedule.h"
@@ -25,6 +26,7 @@ struct executor {
     int32_t inline_first, inline_last;  /* tiny tasks it made ready and will run; < 0: none */
     uint16_t index, slot, looked; /* looked: at whom, for a task to join */
     bool joins;                   /* while it idles: those that lead others, or are led, are waited for */
+    unsigned heard; /* which message it looks for next, while it idles */
     const uint16_t *members; /* workers of its team, itself first; told by the step, or of its list */
     uint16_t *row;           /* free width: where those that are not in schedule.every are listed */
     struct team team;
@@ -78,6 +80,7 @@ struct schedule {
     atomic_int failed;                     /* 0, or the status of the first failing task; nothing starts afterwards */
     char message[512];                     /* of that failure */
     struct shared_queue *queue;            /* naive */
+    struct waits waits;
     struct static_order *order;            /* static driver: what executions repeat; NULL until schedule_decide() */
     struct placement *placement;           /* gets who runs what in virtual time; NULL: nobody asks */
 
@@ -125,13 +128,17 @@ _Static_assert((int)MOST_PIECES <= (int)TEAM_MOST_PIECES, "a task's pieces can b
 
 /* scheduler.c: the core of both dispatchers (dispatch.h): counters, completions, log. */
 void step_reset(struct schedule *schedule);
+void step_ready(struct schedule *schedule, int32_t task); /* it waits to be placed */
 void step_roots(struct schedule *schedule);
 void step_complete(struct schedule *schedule, int slot, const struct completion *completion);
+void step_message(struct schedule *schedule, int wait); /* it has arrived */
+void schedule_fail(struct schedule *schedule, graphi_status status); /* the first one counts */
 int step_drain(struct schedule *schedule);     /* completions taken from the outboxes */
 void step_dispatch(struct schedule *schedule); /* orders and places until nothing fits */
 static inline bool step_over(const struct schedule *s)
 {
-    return s->drained == s->dispatched && (s->ready == 0 || s->failed);
+    return s->drained == s->dispatched &&
+           ((s->ready == 0 && atomic_load_explicit(&s->waits.left, memory_order_relaxed) == 0) || s->failed);
 }
 
 /* The team that the i-th of those who lead now leads. */

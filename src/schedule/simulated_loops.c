@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/status.h"
 
-enum { POLLER_ENDS, POLLER_PUSHES };
+enum { POLLER_ENDS, POLLER_PUSHES, POLLER_MESSAGES };
 
 struct poller {
     int32_t task, assigned;
@@ -132,6 +132,15 @@ static void ends(struct naive_world *w, int slot)
         pushes(w, slot);
 }
 
+static void hear(struct naive_world *w)
+{
+    struct schedule *s = w->schedule;
+    for (int i = 0; i < s->tasks->waits_count; i++)
+        if (message_arrives(s, i))
+            w->queue[w->tail++] = s->tasks->waits[i];
+    serve_pollers(w);
+}
+
 graphi_status simulate_naive(struct schedule *s, task_duration duration, void *context, struct simulation *out)
 {
     size_t slots = (size_t)s->slots_count;
@@ -153,9 +162,15 @@ graphi_status simulate_naive(struct schedule *s, task_duration duration, void *c
         for (int i = 0; i < s->roots_count; i++)
             w.queue[w.tail++] = s->roots[i];
         serve_pollers(&w);
+        if (s->tasks->waits_count)
+            event_add(&w.events, s->wake_ns, POLLER_MESSAGES, 0);
         while (w.events.count) {
             struct event event = event_take(&w.events);
             w.now = event.time;
+            if (event_kind(&event) == POLLER_MESSAGES) {
+                hear(&w);
+                continue;
+            }
             (event_kind(&event) == POLLER_PUSHES ? pushes : ends)(&w, event.worker);
         }
         *out = (struct simulation){.makespan_ns = w.now,
@@ -176,6 +191,8 @@ graphi_status simulate_sequential(struct schedule *s, task_duration duration, vo
     double now = 0, busy = 0;
     for (int32_t task = 0; task < s->tasks->count; task++) {
         int width = sequential_width(s, task);
+        if (s->tasks->wait_of && s->tasks->wait_of[task] >= 0 && now < s->wake_ns)
+            now = s->wake_ns;
         double ns = duration ? duration(context, task, (struct seat){.width = (uint16_t)width}, NULL, 0)
                              : curve_ns(&s->tasks->curves[s->tasks->curve_of[task]], width);
         if (s->records)

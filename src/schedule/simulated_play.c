@@ -71,10 +71,22 @@ void world_go_on(struct world *w, int worker)
         join_look(w, worker);
 }
 
+/* Messages come one message after the beginning. Where an order is made that waits (static_order.h), they come when
+ * nothing else is left to do: so nothing that somebody else may wait for stands behind one. */
+static bool more(struct world *w)
+{
+    if (!w->events.count && w->schedule->placement &&
+        atomic_load_explicit(&w->schedule->waits.left, memory_order_relaxed) && w->playing->event)
+        event_add(&w->events, w->now, EVENT_MESSAGES, -1);
+    return w->events.count;
+}
+
 static void play(struct world *w)
 {
     w->playing->begin(w);
-    while (w->events.count) {
+    if (w->schedule->tasks->waits_count && !w->schedule->placement && w->playing->event)
+        event_add(&w->events, w->schedule->wake_ns, EVENT_MESSAGES, -1);
+    while (more(w)) {
         struct event event = event_take(&w->events);
         w->now = event.time;
         switch (event_kind(&event)) {

@@ -29,6 +29,8 @@ static const struct static_wait *unmet(const struct world *w, int slot, double *
     const struct static_order *o = w->schedule->order;
     const struct static_entry *e = &o->entries[own->slots[slot].next];
     *at = w->now;
+    if (w->schedule->tasks->wait_of && w->schedule->tasks->wait_of[e->task] >= 0)
+        *at = fmax(*at, w->schedule->wake_ns); /* when messages come */
     for (const struct static_wait *wait = o->waits + e->waits; wait < o->waits + e[1].waits; wait++) {
         if (own->slots[wait->slot].ended < wait->ended)
             return wait;

@@ -35,6 +35,7 @@ struct stepping {
     unsigned first, last, mask;
     double send_time; /* end of the step so far */
     bool stepping;
+    bool messages; /* have come, and the step has not seen them yet */
     unsigned steps;
     int64_t first_deciding, deciding; /* real ns in the first step, in the next and every SAMPLED-th after it */
 };
@@ -125,6 +126,9 @@ static void step(struct world *w, int worker)
     own->send_time = w->now;
     const bool sampled = own->steps == 0 || own->steps % SAMPLED == 1;
     int64_t before = sampled ? clock_ns() : 0, begin = sampled ? clock_ns() : 0; /* the reading itself is taken off */
+    for (int i = 0; own->messages && i < s->tasks->waits_count; i++)
+        step_message(s, i);
+    own->messages = false;
     for (; own->first != own->last; own->first++) {
         struct published *p = &own->published[own->first & own->mask];
         step_complete(s, p->slot, &p->done);
@@ -144,7 +148,7 @@ static void step_ends(struct world *w, int worker)
     double cost = worker < 0 ? 0 : w->schedule->machine->atomic_ns; /* the fetch_sub */
     struct stepping *own = w->own;
     w->over = w->now;
-    if (own->first != own->last) {
+    if (own->first != own->last || own->messages) {
         event_add(&w->events, w->now + cost, EVENT_STEP, worker);
         return;
     }
@@ -156,9 +160,32 @@ static void step_ends(struct world *w, int worker)
     world_go_on(w, worker);
 }
 
+/* Who idles knocks (driver_combining.c); where nobody does the next step sees them. */
+static void messages(struct world *w)
+{
+    const struct schedule *s = w->schedule;
+    struct stepping *own = w->own;
+    own->messages = true;
+    if (own->stepping)
+        return;
+    int worker = s->setting.driver == GRAPHI_DRIVER_DEDICATED ? -1 : 0;
+    while (worker >= 0 && worker < s->workers && (w->workers[worker].task >= 0 || w->workers[worker].joined >= 0))
+        worker++;
+    if (worker == s->workers)
+        return;
+    own->stepping = true;
+    if (worker >= 0)
+        w->workers[worker].steps = true;
+    const double due = w->now + (worker < 0 ? 0 : s->machine->atomic_ns);
+    event_add(&w->events, worker < 0 ? shared_core_step_due(&w->core, w->now, due) : due, EVENT_STEP, worker);
+}
+
 static void on_event(struct world *w, int kind, int worker)
 {
-    (kind == EVENT_STEP ? step : step_ends)(w, worker);
+    if (kind == EVENT_MESSAGES)
+        messages(w);
+    else
+        (kind == EVENT_STEP ? step : step_ends)(w, worker);
 }
 
 static void begin(struct world *w)

@@ -9,7 +9,7 @@
 #include "schedule/scheduler.h"
 #include "schedule/simulated_core.h"
 
-enum { EVENT_ARRIVES, EVENT_ENDS, EVENT_LOOKS, EVENT_STEP, EVENT_STEP_ENDS };
+enum { EVENT_ARRIVES, EVENT_ENDS, EVENT_LOOKS, EVENT_STEP, EVENT_STEP_ENDS, EVENT_MESSAGES };
 
 struct virtual_worker {
     int32_t task; /* of its own; < 0: idle, or at another's task */

@@ -17,6 +17,7 @@ const struct experiment experiments[] = {
     {"concurrency", "one small model over one state, executed by one thread and by eight", "--quick", NULL, NULL},
     {"dynamic", "networks over input graphs, Tree-LSTM and Tree-FC beside DyNet and PyTorch (cavs.txt Figure 2)",
      "M... --units --batch --data --cores --isa --seconds --quick", NULL, NULL},
+    {"events", "a message between two runs beside two bare words of memory", "--quick", NULL, NULL},
     {"figure-1", "three operations over the number of threads (concurrency-control.txt Figure 1), simulated",
      STUDY_OPERATIONS, NULL, NULL},
     {"figure-2", "one operation over threads, and many at once (graphi.txt Figures 2 and 3), simulated",

@@ -87,8 +87,31 @@ static void name_tasks(struct draft *draft)
                                  .allotment = draft->allotment,
                                  .scalability = c->scalability,
                                  .shares = c->shares,
+                                 .waits = c->waits,
+                                 .wait_of = c->wait_of,
+                                 .waits_count = c->waits_count,
                                  .data = (const char *)c->task,
                                  .data_bytes = sizeof *c->task};
+}
+
+/* What somebody waits for should not come last: behind a signal stand, in the graph of a peer that has the same one, a
+ * message and what waits for the event of that number here. Levels of predecessors follow. */
+static void raise_signals(struct draft *draft, int width)
+{
+    const struct compiled *c = draft->compiled;
+    const int64_t message_ns = (int64_t)draft->machine->wake_ns + 1;
+    for (size_t i = 0; i < c->messages.count; i++)
+        for (int w = 0; w < c->waits_count && c->messages.data[i].sends; w++)
+            if (c->messages.data[c->wait_message[w]].number == c->messages.data[i].number) {
+                int64_t *level = &draft->level[c->messages.data[i].task];
+                const int64_t behind = draft->level[c->waits[w]] + message_ns;
+                *level = *level < behind ? behind : *level;
+            }
+    for (int32_t t = c->tasks - 1; t >= 0 && c->messages.count; t--) {
+        const int64_t own = (int64_t)curve_ns(&draft->curves[c->curve_of[t]], width) + 1,
+                      after = edges_most_after(c->edges_begin, c->edges, draft->level, t) + own;
+        draft->level[t] = draft->level[t] < after ? after : draft->level[t];
+    }
 }
 
 graphi_status draft_update(struct draft *draft)
@@ -98,6 +121,7 @@ graphi_status draft_update(struct draft *draft)
     for (int32_t t = c->tasks - 1; t >= 0; t--)
         draft->level[t] = edges_most_after(c->edges_begin, c->edges, draft->level, t) +
                           (int64_t)curve_ns(&draft->curves[c->curve_of[t]], width) + 1;
+    raise_signals(draft, width);
     name_tasks(draft);
     return find_bounds(draft);
 }

@@ -33,7 +33,8 @@ static graphi_status decide(struct draft *draft, const struct plan_parts *parts)
         classes_estimate(draft->compiled, draft->machine, draft->curves);
     TRY(setting_choose(draft, parts->setting));
     TRY(draft_update(draft));
-    return draft->allotment ? GRAPHI_OK : allot_search(draft);
+    /* a searched order would hold up what others wait for behind messages */
+    return draft->allotment || draft->compiled->waits_count ? GRAPHI_OK : allot_search(draft);
 }
 
 static graphi_status finish(struct compiled *compiled, const struct draft *draft, const struct cost_curve *observed,

@@ -131,6 +131,10 @@ static void forget_tasks(struct compiled *c)
     mem_free(c->params);
     mem_free(c->task);
     mem_free(c->constants);
+    array_free(&c->messages);
+    mem_free(c->message_of);
+    c->message_of = NULL;
+    c->waits_count = 0;
     c->params = NULL;
     c->task = NULL;
     c->constants = NULL;

@@ -352,7 +352,8 @@ static bool place_view(struct layout *l, int32_t id, struct array_desc *in, stru
     if (!array_is_dense(&view) && (l->dense[node->output] || is_output || !readers_take(l, node->output, -1)))
         return false;
     put(l, node->output, base.buffer, base.offset + offset * (int64_t)graphi_dtype_size(view.dtype), &view);
-    l->role[id] = ROLE_NONE;
+    if (!(node->kind->flags & OP_EFFECT)) /* else it has something to do, though not with the bytes */
+        l->role[id] = ROLE_NONE;
     return true;
 }
 

@@ -81,6 +81,12 @@ struct plan_port {     /* an input or output by name */
     bool used;         /* by some node; others need not be fed */
 };
 
+struct plan_message { /* of a task: graphi_wait_event, graphi_signal_event */
+    int32_t task;
+    int number;
+    bool sends;
+};
+
 struct compiled {
     atomic_int references;
     graphi_graph *graph;          /* after passes; borrows names and constants of the user's graph */
@@ -119,6 +125,10 @@ struct compiled {
     int64_t input_bytes;          /* BUFFER_INPUT block */
     int64_t arena_bytes, live_maximum_bytes, sum_intermediate_bytes, packed_bytes, workspace_bytes, unordered_bytes;
     int64_t ordering_edges;
+    ARRAY(struct plan_message) messages; /* by task */
+    int32_t *message_of;          /* one a task: its message, -1: none; NULL: no task has one */
+    int32_t *waits, *wait_of, *wait_message; /* tasks that wait; of a task, which of those it is, -1; the message */
+    int waits_count;
     bool updates;                 /* some parameter is assigned */
     int64_t packs;                /* packing tasks: forms of parameters that every execution changes */
     double flops, bytes, compile_ms;

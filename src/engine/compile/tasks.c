@@ -156,6 +156,65 @@ static graphi_status number_tasks(struct builder *b, struct bound *bound)
     return status;
 }
 
+/* --- messages --- */
+
+static graphi_status find_messages(struct compiled *c)
+{
+    for (int32_t t = 0; t < c->tasks; t++) {
+        const struct node *node = graph_node(c->graph, c->task[t].node);
+        const bool sends = node_is(node, IS_SIGNAL_EVENT);
+        if (!sends && !node_is(node, IS_WAIT_EVENT))
+            continue;
+        const struct plan_message message = {t, (int)attr_int(node, "event"), sends};
+        if (!array_push(&c->messages, message))
+            return fail_memory("messages", c->messages.count * sizeof message);
+        c->waits_count += !sends;
+    }
+    return GRAPHI_OK;
+}
+
+/* An event has one sender and one receiver. */
+static graphi_status check_messages(const struct compiled *c)
+{
+    for (size_t i = 0; i < c->messages.count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (c->messages.data[i].number == c->messages.data[j].number &&
+                c->messages.data[i].sends == c->messages.data[j].sends) {
+                char where[160];
+                node_text(c->graph, c->task[c->messages.data[i].task].node, where, sizeof where);
+                return fail(GRAPHI_INVALID, where, "found event %d, which another operation %s too, expected one alone",
+                            c->messages.data[i].number, c->messages.data[i].sends ? "signals" : "waits for");
+            }
+    return GRAPHI_OK;
+}
+
+static graphi_status list_messages(struct compiled *c)
+{
+    TRY(find_messages(c));
+    TRY(check_messages(c));
+    const size_t tasks = (size_t)c->tasks, count = c->messages.count;
+    if (!count)
+        return GRAPHI_OK;
+    c->message_of = mem_alloc((2 * tasks + 2 * count) * sizeof *c->message_of);
+    if (!c->message_of)
+        return fail_memory("messages", 2 * tasks * sizeof *c->message_of);
+    c->wait_of = c->message_of + tasks;
+    c->waits = c->wait_of + tasks;
+    c->wait_message = c->waits + count;
+    memset(c->message_of, 0xff, 2 * tasks * sizeof *c->message_of); /* -1 */
+    int waits = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct plan_message *message = &c->messages.data[i];
+        c->message_of[message->task] = (int32_t)i;
+        if (message->sends)
+            continue;
+        c->waits[waits] = message->task;
+        c->wait_message[waits] = (int32_t)i;
+        c->wait_of[message->task] = waits++;
+    }
+    return GRAPHI_OK;
+}
+
 /* --- memory --- */
 
 struct memory_input {
@@ -244,6 +303,13 @@ static int64_t bytes_beside_arena(const struct compiled *c)
     return bytes;
 }
 
+/* No edges that save bytes where there are messages: one from behind a message to a signal would hold that up, and may
+ * so hold up the message's sender. */
+static int64_t arena_target(const struct compiled *c)
+{
+    return c->messages.count ? INT64_MAX / 4 : c->options.arena_target;
+}
+
 static graphi_status plan_memory(struct builder *b)
 {
     struct compiled *c = b->compiled;
@@ -260,7 +326,7 @@ static graphi_status plan_memory(struct builder *b)
         graphi_machine_get_info(c->machine, &about);
         struct memory_problem problem = {.tasks = c->tasks, .edges_begin = begin, .edges = list, .ns = ns,
                                          .values = (int)in.value.count, .value = in.value.data, .list = in.list.data,
-                                         .target = c->options.arena_target, .cores = about.cores,
+                                         .target = arena_target(c), .cores = about.cores,
                                          .beside = bytes_beside_arena(c)};
         struct memory_solution solution;
         status = memory_plan(&problem, &solution);
@@ -420,6 +486,8 @@ graphi_status plan_tasks(struct compiled *compiled, struct layout *layout, struc
     graphi_status status = b.broken ? fail_memory("tasks", b.edges.count * sizeof(struct edge)) : GRAPHI_OK;
     if (!status)
         status = number_tasks(&b, bound);
+    if (!status)
+        status = list_messages(compiled);
     if (!status) {
         place_inputs(compiled);
         status = plan_memory(&b);

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "engine/run/feed.h"
 #include "engine/run/forms.h"
+#include "engine/run/messages.h"
 #include "engine/run/numerics.h"
 #include "engine/run/parameter.h"
 #include "graph/op.h"
@@ -170,6 +171,8 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
     graphi_status status = loop                 ? run_loop(run, task, team, member, width)
                            : team && width == 1 ? run_open(run, task, team)
                                                 : run_phases(run, task, team, member, width);
+    if (!status && c->message_of && member == 0)
+        status = messages_task(run, task);
     if (status)
         record_failure(run, &c->task[task], status);
     if (c->options.check_numerics) {
@@ -465,6 +468,7 @@ static graphi_status execute(graphi_run *run, graphi_lease *standing)
 {
     const struct compiled *c = run->plan->compiled;
     TRY(check_fed(run));
+    TRY(messages_check(run));
     uint64_t allocations = mem_allocations();
     int64_t begin = clock_ns();
     run->seed = run->state->seed;
@@ -477,6 +481,8 @@ static graphi_status execute(graphi_run *run, graphi_lease *standing)
     struct task_record *records = run->tracing ? run->records : NULL;
     graphi_status status = run->schedule ? run_scheduled(run, standing, records) : run_serially(run, records);
     status = outcome(run, status);
+    if (status)
+        messages_cancel(run);
     count_updates(run);
     run->info.last_ms = (double)(clock_ns() - begin) / 1e6;
     run->info.allocations = mem_allocations() - allocations;

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "engine/choose/planning.h"
 #include "engine/run/forms.h"
+#include "engine/run/messages.h"
 #include "engine/run/parameter.h"
 #include "graph/op.h"
 #include "schedule/policy.h"
@@ -228,9 +229,9 @@ static graphi_status create(graphi_run *run)
     else
         TRY(own_memory(run));
     tell_setting(run);
-    if (run_is_serial(setting))
-        return GRAPHI_OK;
-    return plan_schedule(run->plan, &run->schedule);
+    if (!run_is_serial(setting) || run->plan->compiled->waits_count)
+        TRY(plan_schedule(run->plan, &run->schedule));
+    return messages_create(run);
 }
 
 static graphi_status run_new(const graphi_plan *plan, graphi_state *state, graphi_run *host, graphi_run **out)
@@ -324,6 +325,7 @@ void graphi_run_destroy(graphi_run *run)
     if (!run->host)
         give_back_memory(run);
     schedule_destroy(run->schedule);
+    messages_destroy(run);
     mem_free(run->lease_room);
     mem_free(run->records);
     mem_free(run->average);

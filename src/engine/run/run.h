@@ -33,6 +33,7 @@ struct graphi_run {
     bool checked;                  /* of the same: what was fed and bound is enough for the sizes set */
     uint64_t prepared_epoch;       /* of the state, when no packed form was stale; 0: never */
     bool holds;                    /* the parameters that tasks read as they are */
+    struct run_messages *messages; /* messages.h; NULL: the plan has no events */
     struct schedule *schedule;     /* NULL: one thread in array order, no lease */
     struct lease_state *lease_room; /* memory of its leases, one at a time */
     uint64_t seed, step, first_sample; /* of the execution under way */
