@@ -76,7 +76,7 @@ int step_messages(struct schedule *s) { return messages_look(s, step_message); }
 /* With nothing to do since then: is it too long? */
 static bool too_long(struct schedule *s, unsigned turns, int64_t *idle_ns)
 {
-    if (turns % TURNS_A_CLOCK || !s->waits.source->patience_ns)
+    if (turns % TURNS_A_CLOCK >= LOOKS_IDLE || !s->waits.source->patience_ns)
         return false;
     const int64_t now = clock_ns();
     if (!*idle_ns)
@@ -84,10 +84,17 @@ static bool too_long(struct schedule *s, unsigned turns, int64_t *idle_ns)
     return now - *idle_ns > s->waits.source->patience_ns;
 }
 
-static bool give_up(struct schedule *s, int wait)
+static void give_up(struct schedule *s, int wait)
 {
     schedule_fail(s, s->waits.source->refuse(s->context, wait, true));
-    return true;
+}
+
+static int first_missing(const struct schedule *s)
+{
+    int wait = 0;
+    while (wait + 1 < s->tasks->waits_count && has_arrived(s, wait))
+        wait++;
+    return wait;
 }
 
 bool messages_found(struct schedule *s, struct executor *x, int64_t *idle_ns)
@@ -100,10 +107,13 @@ bool messages_found(struct schedule *s, struct executor *x, int64_t *idle_ns)
         x->heard++;
         if (has_arrived(s, wait))
             continue;
-        if (s->waits.source->look(s->context, wait) || (too_long(s, x->heard, idle_ns) && give_up(s, wait)))
+        if (s->waits.source->look(s->context, wait))
             return true;
     }
-    return false;
+    if (!too_long(s, x->heard, idle_ns))
+        return false;
+    give_up(s, first_missing(s));
+    return true;
 }
 
 bool message_await(struct schedule *s, struct executor *x, int32_t task)
