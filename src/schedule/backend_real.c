@@ -73,6 +73,8 @@ graphi_status schedule_run(struct schedule *s, struct lease *lease, task_functio
             records[s->roots[i]].ready_ns = 0;
     if (s->policy->loop == LOOP_NAIVE)
         naive_begin(s);
+    if (body_of(s) == combining_worker)
+        combining_begin(s);
     lease_start(lease, enter, s);
     if (body_of(s) == dedicated_worker)
         dedicated_client(s);

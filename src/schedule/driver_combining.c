@@ -57,12 +57,15 @@ static void knock(struct schedule *s, struct executor *x)
     combine(s, x);
 }
 
-/* By worker 0 before it polls: the roots are ready and count as one completion. */
+/* By worker 0 before it polls: the roots are ready and count as one completion, which was there before any worker
+ * started (combining_begin), so that nobody who finds a message takes the role before. */
 static void begin(struct schedule *s)
 {
     step_roots(s);
-    pushed(s, &s->executors[0], 1);
+    combine(s, &s->executors[0]);
 }
+
+void combining_begin(struct schedule *s) { atomic_store_explicit(&s->completions, 1, memory_order_relaxed); }
 
 void combining_worker(void *context, int worker)
 {

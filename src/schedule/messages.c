@@ -32,7 +32,7 @@ void messages_reset(struct schedule *s)
 
 static int left(const struct schedule *s) { return atomic_load_explicit(&s->waits.left, memory_order_relaxed); }
 
-static bool has_arrived(const struct schedule *s, int wait)
+bool message_told(const struct schedule *s, int wait)
 {
     return atomic_load_explicit(&s->waits.arrived[wait], memory_order_relaxed);
 }
@@ -56,7 +56,7 @@ int messages_look(struct schedule *s, void (*tell)(struct schedule *s, int wait)
             return found;
         const int wait = s->waits.next;
         s->waits.next = wait + 1 < count ? wait + 1 : 0;
-        if (has_arrived(s, wait))
+        if (message_told(s, wait))
             continue;
         const int state = s->waits.source->look(s->context, wait);
         if (state < 0) {
@@ -92,7 +92,7 @@ static void give_up(struct schedule *s, int wait)
 static int first_missing(const struct schedule *s)
 {
     int wait = 0;
-    while (wait + 1 < s->tasks->waits_count && has_arrived(s, wait))
+    while (wait + 1 < s->tasks->waits_count && message_told(s, wait))
         wait++;
     return wait;
 }
@@ -105,7 +105,7 @@ bool messages_found(struct schedule *s, struct executor *x, int64_t *idle_ns)
     for (int looks = 0; looks < LOOKS_IDLE; looks++) {
         const int wait = (int)(x->heard % (unsigned)count);
         x->heard++;
-        if (has_arrived(s, wait))
+        if (message_told(s, wait))
             continue;
         if (s->waits.source->look(s->context, wait))
             return true;

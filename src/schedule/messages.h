@@ -22,6 +22,8 @@ struct executor;
 bool messages_allocate(struct schedule *schedule); /* false: no memory */
 void messages_reset(struct schedule *schedule);
 
+bool message_told(const struct schedule *schedule, int wait); /* its task has been told */
+
 /* Message `wait` is there: true where its task has nothing else to wait for. By the step, once each. */
 bool message_arrives(struct schedule *schedule, int wait);
 

@@ -178,6 +178,7 @@ void executor_follow(struct schedule *schedule, struct executor *executor); /* i
 int64_t executor_one(struct schedule *schedule, struct executor *executor, int32_t task, int width, bool inlined);
 
 /* driver_*.c: the body of each worker, and what the client does meanwhile (dedicated) */
+void combining_begin(struct schedule *schedule); /* before any worker starts */
 void combining_worker(void *schedule, int worker);
 void dedicated_worker(void *schedule, int worker);
 void dedicated_client(struct schedule *schedule);

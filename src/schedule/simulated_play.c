@@ -71,8 +71,8 @@ void world_go_on(struct world *w, int worker)
         join_look(w, worker);
 }
 
-/* Messages come one message after the beginning. Where an order is made that waits (static_order.h), they come when
- * nothing else is left to do: so nothing that somebody else may wait for stands behind one. */
+/* Messages come one message after the beginning. Where an order is made that waits (static_order.h) the next one comes
+ * when nothing else is left to do: static_list.c tells why. */
 static bool more(struct world *w)
 {
     if (!w->events.count && w->schedule->placement &&

@@ -118,6 +118,19 @@ static void send_simulated(struct schedule *s, int slot, struct assignment assig
         event_add(&w->events, arrives, EVENT_ARRIVES, worker);
 }
 
+/* Where an order is made one at a time (simulated_play.c), else all. */
+static void hear(struct world *w)
+{
+    struct schedule *s = w->schedule;
+    struct stepping *own = w->own;
+    for (int i = 0; own->messages && i < s->tasks->waits_count; i++)
+        if (!message_told(s, i)) {
+            step_message(s, i);
+            own->messages = !s->placement;
+        }
+    own->messages = false;
+}
+
 static void step(struct world *w, int worker)
 {
     struct schedule *s = w->schedule;
@@ -126,9 +139,7 @@ static void step(struct world *w, int worker)
     own->send_time = w->now;
     const bool sampled = own->steps == 0 || own->steps % SAMPLED == 1;
     int64_t before = sampled ? clock_ns() : 0, begin = sampled ? clock_ns() : 0; /* the reading itself is taken off */
-    for (int i = 0; own->messages && i < s->tasks->waits_count; i++)
-        step_message(s, i);
-    own->messages = false;
+    hear(w);
     for (; own->first != own->last; own->first++) {
         struct published *p = &own->published[own->first & own->mask];
         step_complete(s, p->slot, &p->done);

@@ -32,7 +32,7 @@ struct listing {
     double now, while_ns;
     int32_t *pending, *slot, *running; /* of a task; of a task; of a slot, < 0: idle */
     double *end;                       /* of a task */
-    bool heard;                        /* messages have come */
+    int heard;                         /* so many messages have come */
 };
 
 static uint16_t width_of(const struct schedule *s, int slot, int32_t task)
@@ -134,17 +134,19 @@ static void ends(struct listing *l, int slot)
             make_ready(l, t->edges[e]);
 }
 
-/* Nothing is left but what waits for messages: so no list holds up, by a message that it waits for, what somebody else
- * may wait for. False: there is none of it. */
-static bool hear_messages(struct listing *l)
+/* Nothing is left but what waits for messages: the next one comes, in array order. So no list holds up, by a message
+ * that it waits for, what the sender may wait for, if peers have their messages in one order. False: there is none. */
+static bool hear_message(struct listing *l)
 {
     const struct tasks *t = l->s->tasks;
-    const bool waiting = t->waits_count && !l->heard;
-    for (int i = 0; waiting && i < t->waits_count; i++)
-        if (--l->pending[t->waits[i]] == 0)
-            make_ready(l, t->waits[i]);
-    l->heard = true;
-    return waiting;
+    while (l->heard < t->waits_count) {
+        const int32_t task = t->waits[l->heard++];
+        if (--l->pending[task] == 0) {
+            make_ready(l, task);
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The makespan of so many slots. */
@@ -161,7 +163,7 @@ static double list(struct listing *l, int slots)
         l->pending[i] = s->tasks->pending[i];
         l->slot[i] = -1;
     }
-    l->heard = false;
+    l->heard = 0;
     for (int i = 0; i < s->tasks->waits_count; i++)
         l->pending[s->tasks->waits[i]]++;
     for (int i = 0; i < slots; i++)
@@ -169,7 +171,7 @@ static double list(struct listing *l, int slots)
     for (int i = 0; i < s->roots_count; i++)
         make_ready(l, s->roots[i]);
     start_idle(l, 0);
-    while (l->events.count || (hear_messages(l) && (start_idle(l, 0), l->events.count))) {
+    while (l->events.count || (hear_message(l) && (start_idle(l, 0), l->events.count))) {
         const struct event event = event_take(&l->events);
         l->now = event.time;
         if (event_kind(&event) == LIST_ENDS)
