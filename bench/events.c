@@ -22,6 +22,7 @@ struct side {
     graphi_status status;
     pthread_t thread;
     int index;
+    unsigned trips; /* bare ones so far */
 };
 
 struct line {
@@ -44,17 +45,17 @@ static double now_ms(void)
 
 /* --- the two ways --- */
 
-static void bare_trips(int index)
+static void bare_trips(struct side *s)
 {
-    const unsigned begin = atomic_load_explicit(&line[index].word, memory_order_relaxed);
-    for (unsigned i = 1; i <= TRIPS; i++) {
-        if (index == 0)
-            atomic_store_explicit(&line[1].word, begin + i, memory_order_release);
-        for (unsigned turns = 0; atomic_load_explicit(&line[index].word, memory_order_acquire) != begin + i;)
+    for (int i = 0; i < TRIPS; i++) {
+        s->trips++;
+        if (s->index == 0)
+            atomic_store_explicit(&line[1].word, s->trips, memory_order_release);
+        for (unsigned turns = 0; atomic_load_explicit(&line[s->index].word, memory_order_acquire) != s->trips;)
             if (++turns % 4096 == 0)
                 sched_yield();
-        if (index == 1)
-            atomic_store_explicit(&line[0].word, begin + i, memory_order_release);
+        if (s->index == 1)
+            atomic_store_explicit(&line[0].word, s->trips, memory_order_release);
     }
 }
 
@@ -66,7 +67,7 @@ static void *play(void *argument)
     pthread_barrier_wait(&barrier);
     for (int i = 0; i < repeats && s->status == GRAPHI_OK; i++)
         if (bare)
-            bare_trips(s->index);
+            bare_trips(s);
         else
             s->status = graphi_run_execute(s->run);
     pthread_barrier_wait(&barrier);
