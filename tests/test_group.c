@@ -345,8 +345,8 @@ static graphi_status build_table(void *context, int64_t batch, graphi_graph **ou
     graphi_graph *g;
     check_ok(graphi_graph_create(&g));
     graphi_value ids = graphi_input(g, "labels", GRAPHI_I32, 1, &batch);
-    graphi_value loss = graphi_reduce_mean(g, graphi_square(g, graphi_embedding(g, matrix(g, "table", 400, 3), ids)),
-                                           NULL, 0, 0);
+    graphi_value loss =
+        graphi_reduce_mean(g, graphi_square(g, graphi_embedding(g, matrix(g, "table", 400, 3), ids)), NULL, 0, 0);
     graphi_output(g, "loss", loss);
     graphi_minimize(g, loss,
                     &(graphi_optimizer){.learning_rate = graphi_input(g, "learning_rate", GRAPHI_F32, 0, NULL),
@@ -507,6 +507,17 @@ static void checkpoints_go_on_with_another_number(void **state)
     folder_remove(&folder);
 }
 
+static graphi_status never(void *context, graphi_data_position at, void *const *buffers, int64_t *rows)
+{
+    return GRAPHI_INVALID;
+}
+
+static graphi_status set_nothing(void *context, graphi_run *run)
+{
+    return GRAPHI_OK;
+}
+
+/* Solvers would compute with samples of nobody. */
 static void other_batches_are_refused(void **state)
 {
     const graphi_feed_array fed[] = {{"x", GRAPHI_F32, FEATURES * sizeof(float), all_x},
@@ -523,6 +534,10 @@ static void other_batches_are_refused(void **state)
         .steps = 1};
     assert_int_equal(graphi_trainer_create(&options, &trainer), GRAPHI_INVALID);
     assert_non_null(strstr(graphi_message(), "those of the stepper"));
+    graphi_trainer_options setting = options;
+    setting.training =
+        (graphi_feed){.arrays = fed, .array_count = 2, .batch = BATCH, .next = never, .set = set_nothing};
+    assert_int_equal(graphi_trainer_create(&setting, &trainer), GRAPHI_UNSUPPORTED);
     graphi_group_destroy(group);
 }
 
