@@ -44,6 +44,9 @@ static graphi_status settle_parts(struct graphi_trainer *t)
         return fail(GRAPHI_INVALID, "trainer",
                     "found a stepper beside a second graph, `times` or `begin`, expected one graph that it takes one "
                     "step of");
+    if (how->stepper && how->training.set)
+        return fail(GRAPHI_UNSUPPORTED, "trainer",
+                    "found a feed that sets runs itself beside a stepper, expected samples that can be divided");
     for (int i = 0; i < t->parts; i++) {
         if (how->times[i] < 0)
             return fail(GRAPHI_INVALID, "trainer", "found %d times a step, expected some", how->times[i]);
@@ -64,9 +67,6 @@ static graphi_status settle_parts(struct graphi_trainer *t)
 static graphi_status check_stepper(const struct graphi_trainer *t)
 {
     const graphi_stepper *stepper = t->how.stepper;
-    if (stepper && t->how.training.set)
-        return fail(GRAPHI_UNSUPPORTED, "trainer",
-                    "found a feed that sets runs itself beside a stepper, expected samples that can be divided");
     if (!stepper || (stepper->batch == t->feeder.batch && !t->how.training.symbol))
         return GRAPHI_OK;
     return fail(GRAPHI_INVALID, "trainer", "found batches of %s%lld samples, expected %lld, those of the stepper",
