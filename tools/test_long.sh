@@ -27,7 +27,7 @@ declare -A about=(
     [cli]="the command's kill and resume tests at many random moments"
     [onnx]="ONNX's own tests; with DATA, streaming models against stored outputs"
     [sweep]="the profiler's choice against the exhaustive sweep")
-declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=9 [cpus]=30 [arm]=20 [browser]=4 [traffic]=4 [ranks]=6 [python]=15 [cli]=8 [onnx]=10 [sweep]=15)
+declare -A limit=([asan]=15 [tsan]=12 [faults]=10 [fuzz]=12 [random]=9 [cpus]=30 [arm]=20 [browser]=4 [traffic]=4 [ranks]=6 [python]=20 [cli]=8 [onnx]=10 [sweep]=15)
 all=(asan tsan faults fuzz random cpus arm browser traffic ranks python cli onnx sweep)
 
 # Tests that make allocations or writes fail.
