@@ -228,8 +228,8 @@ static void packed_forms_are_not_searched(int count)
     struct packed_form **form = calloc((size_t)count, sizeof(struct packed_form *));
     for (int i = 0; i < count; i++)
         wanted[i] = (struct form_wanted){.key = (uint64_t)i % (count - 1), .source = &source, .sources = 1, .bytes = 4};
-    check_ok(forms_take(s, wanted, (size_t)count - 1, form));
-    check_ok(forms_take(s, wanted, (size_t)count, form));
+    check_ok(state_take_forms(s, wanted, (size_t)count - 1, form));
+    check_ok(state_take_forms(s, wanted, (size_t)count, form));
     assert_ptr_equal(form[count - 1], form[0]);
     free(wanted);
     free(form);

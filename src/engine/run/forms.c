@@ -26,7 +26,7 @@ static void form_free(struct packed_form *form)
     mem_free(form);
 }
 
-void forms_free(graphi_state *state)
+void state_free_forms(graphi_state *state)
 {
     for (size_t i = 0; i < state->packed.count; i++)
         form_free(state->packed.data[i]);
@@ -169,7 +169,8 @@ static graphi_status make_missing(graphi_state *state, const struct form_wanted 
     return status;
 }
 
-graphi_status forms_take(graphi_state *state, const struct form_wanted *wanted, size_t count, struct packed_form **out)
+graphi_status state_take_forms(graphi_state *state, const struct form_wanted *wanted, size_t count,
+                               struct packed_form **out)
 {
     graphi_status status = GRAPHI_OK;
     bool complete = true;
@@ -194,7 +195,7 @@ graphi_status forms_take(graphi_state *state, const struct form_wanted *wanted, 
     return status;
 }
 
-void forms_give(graphi_state *state, struct packed_form *form, bool passing)
+void state_give_form(graphi_state *state, struct packed_form *form, bool passing)
 {
     if (!form)
         return;

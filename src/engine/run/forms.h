@@ -17,14 +17,14 @@ struct form_wanted {
 
 /* Finds `count` forms or makes room for those that are missing, all in one block; before that, forms that no run reads
  * go. They are the run's until it gives them back. MEMORY, nothing taken. Any thread. */
-graphi_status forms_take(graphi_state *state, const struct form_wanted *wanted, size_t count,
-                         struct packed_form **out);
+graphi_status state_take_forms(graphi_state *state, const struct form_wanted *wanted, size_t count,
+                               struct packed_form **out);
 
 /* NULL is accepted. passing: as it was wanted. Any thread. */
-void forms_give(graphi_state *state, struct packed_form *form, bool passing);
+void state_give_form(graphi_state *state, struct packed_form *form, bool passing);
 
 /* All of them, with the state. */
-void forms_free(graphi_state *state);
+void state_free_forms(graphi_state *state);
 
 /* --- under the mutex, while it is made --- */
 

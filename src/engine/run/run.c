@@ -123,7 +123,7 @@ static graphi_status take_forms(graphi_run *run)
     for (size_t i = 0; i < c->prepared.count && enough; i++)
         if (c->prepared.data[i].sources)
             wanted[count++] = form_wanted(run, &c->prepared.data[i], source + c->prepared.data[i].source);
-    graphi_status status = enough ? forms_take(run->state, wanted, count, found)
+    graphi_status status = enough ? state_take_forms(run->state, wanted, count, found)
                                   : fail_memory("run", most * sizeof *wanted);
     count = 0;
     for (size_t i = 0; i < c->prepared.count && !status; i++)
@@ -138,7 +138,7 @@ static void give_forms(const graphi_run *run)
 {
     const struct compiled *c = run->plan->compiled;
     for (size_t i = 0; run->form && i < c->prepared.count; i++)
-        forms_give(run->state, run->form[i], c->prepared.data[i].passing);
+        state_give_form(run->state, run->form[i], c->prepared.data[i].passing);
 }
 
 static graphi_status find_forms(graphi_run *run)

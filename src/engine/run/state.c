@@ -160,7 +160,7 @@ void graphi_state_destroy(graphi_state *state)
         return;
     for (size_t i = 0; i < state->parameters.count; i++)
         parameter_free(state->parameters.data[i]);
-    forms_free(state);
+    state_free_forms(state);
     arena_free(&state->arrays);
     array_free(&state->parameters);
     for (size_t i = 0; i < state->fed.count; i++) {
