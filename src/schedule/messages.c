@@ -9,7 +9,7 @@
 #include "machine/parking.h"
 #include "schedule/scheduler.h"
 
-enum { LOOKS_A_STEP = 64, LOOKS_IDLE = 4, TURNS_A_CLOCK = 256 };
+enum { LOOKS_A_STEP = 64, LOOKS_IDLE = 64, TURNS_A_CLOCK = 256 };
 
 bool messages_allocate(struct schedule *s)
 {
@@ -102,7 +102,7 @@ bool messages_found(struct schedule *s, struct executor *x, int64_t *idle_ns)
     const int count = s->tasks->waits_count;
     if (!count || !s->waits.source || !left(s))
         return false;
-    for (int looks = 0; looks < LOOKS_IDLE; looks++) {
+    for (int looks = 0; looks < LOOKS_IDLE && looks < count; looks++) {
         const int wait = (int)(x->heard % (unsigned)count);
         x->heard++;
         if (message_told(s, wait))
