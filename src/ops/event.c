@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wait_event(value), signal_event(value): the value itself, after a message has come, or before one is sent. Where the
- * result may be a view of its input nothing is copied. The messages are the executor's business (schedule/messages.h,
+ * result may be a view of its input nothing is copied. The messages are the executor's business (schedule/messages.c,
  * engine/run/messages.c); here is what the graph sees of them. */
 #include "graph/op.h"
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See schedule/messages.h. A message is one more predecessor: the step adds one to what a waiting task waits for before
- * an execution begins, and takes it off, as an executor does (executor_advance), once the message is there. So whoever
+/* A message is one more predecessor: the step adds one to what a waiting task waits for before an execution begins, and
+ * takes it off, as an executor does (executor_advance), once the message is there. So whoever
  * comes last makes the task ready, and nothing of the step's own state is touched by others. */
-#include "schedule/messages.h"
-
 #include "base/clock.h"
 #include "base/status.h"
 #include "machine/parking.h"
@@ -58,9 +56,9 @@ int messages_look(struct schedule *s, void (*tell)(struct schedule *s, int wait)
         s->waits.next = wait + 1 < count ? wait + 1 : 0;
         if (message_told(s, wait))
             continue;
-        const int state = s->waits.source->look(s->context, wait);
+        const int state = s->waits.source->look(s->waits.source, wait);
         if (state < 0) {
-            schedule_fail(s, s->waits.source->refuse(s->context, wait, false));
+            schedule_fail(s, s->waits.source->refuse(s->waits.source, wait, false));
             return found + 1;
         }
         if (state > 0) {
@@ -70,8 +68,6 @@ int messages_look(struct schedule *s, void (*tell)(struct schedule *s, int wait)
     }
     return found;
 }
-
-int step_messages(struct schedule *s) { return messages_look(s, step_message); }
 
 /* With nothing to do since then: is it too long? */
 static bool too_long(struct schedule *s, unsigned turns, int64_t *idle_ns)
@@ -86,7 +82,7 @@ static bool too_long(struct schedule *s, unsigned turns, int64_t *idle_ns)
 
 static void give_up(struct schedule *s, int wait)
 {
-    schedule_fail(s, s->waits.source->refuse(s->context, wait, true));
+    schedule_fail(s, s->waits.source->refuse(s->waits.source, wait, true));
 }
 
 static int first_missing(const struct schedule *s)
@@ -107,7 +103,7 @@ bool messages_found(struct schedule *s, struct executor *x, int64_t *idle_ns)
         x->heard++;
         if (message_told(s, wait))
             continue;
-        if (s->waits.source->look(s->context, wait))
+        if (s->waits.source->look(s->waits.source, wait))
             return true;
     }
     if (!too_long(s, x->heard, idle_ns))
@@ -122,11 +118,11 @@ bool message_await(struct schedule *s, struct executor *x, int32_t task)
     int64_t idle_ns = 0;
     unsigned turns = 0;
     for (unsigned spins = 0; wait >= 0; turns++) {
-        const int state = s->waits.source->look(s->context, wait);
+        const int state = s->waits.source->look(s->waits.source, wait);
         if (state > 0)
             return true;
         if (state < 0) {
-            schedule_fail(s, s->waits.source->refuse(s->context, wait, false));
+            schedule_fail(s, s->waits.source->refuse(s->waits.source, wait, false));
             return false;
         }
         if (too_long(s, turns, &idle_ns))

@@ -154,11 +154,13 @@ graphi_status schedule_run(struct schedule *schedule, struct lease *lease, task_
 
 /* Where the messages come from that tasks wait for. */
 struct message_source {
-    int (*look)(void *context, int wait); /* 1: there, with what it is about; 0: not yet; -1: it will not come */
-    graphi_status (*refuse)(void *context, int wait, bool late); /* fails: it will not come, or comes too late */
+    /* 1: there, with what it is about; 0: not yet; -1: it will not come */
+    int (*look)(const struct message_source *source, int wait);
+    /* Fails: it will not come, or comes too late. */
+    graphi_status (*refuse)(const struct message_source *source, int wait, bool late);
     int64_t patience_ns; /* without anything else to do; 0: without end */
 };
-/* Of the executions from now on, with their context; the source stays. */
+/* Of the executions from now on; the source stays. */
 void schedule_listen(struct schedule *schedule, const struct message_source *source);
 
 /* From now on executions with records also fill the schedule's own team_trace and join_trace. MEMORY. */

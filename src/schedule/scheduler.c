@@ -105,6 +105,8 @@ void step_message(struct schedule *s, int wait)
     step_ready(s, task);
 }
 
+int step_messages(struct schedule *s) { return messages_look(s, step_message); }
+
 static int drain_slot(struct schedule *s, int slot)
 {
     struct executor *x = &s->executors[s->slots[slot].first];

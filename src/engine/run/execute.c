@@ -171,8 +171,8 @@ graphi_status run_task(void *context, int32_t task, struct team *team, int membe
     graphi_status status = loop                 ? run_loop(run, task, team, member, width)
                            : team && width == 1 ? run_open(run, task, team)
                                                 : run_phases(run, task, team, member, width);
-    if (!status && c->message_of && member == 0)
-        status = messages_task(run, task);
+    if (!status && member == 0)
+        status = messages_task(run->messages, task);
     if (status)
         record_failure(run, &c->task[task], status);
     if (c->options.check_numerics) {
@@ -468,7 +468,7 @@ static graphi_status execute(graphi_run *run, graphi_lease *standing)
 {
     const struct compiled *c = run->plan->compiled;
     TRY(check_fed(run));
-    TRY(messages_check(run));
+    TRY(messages_check(run->messages));
     uint64_t allocations = mem_allocations();
     int64_t begin = clock_ns();
     run->seed = run->state->seed;
@@ -482,7 +482,7 @@ static graphi_status execute(graphi_run *run, graphi_lease *standing)
     graphi_status status = run->schedule ? run_scheduled(run, standing, records) : run_serially(run, records);
     status = outcome(run, status);
     if (status)
-        messages_cancel(run);
+        messages_cancel(run->messages);
     count_updates(run);
     run->info.last_ms = (double)(clock_ns() - begin) / 1e6;
     run->info.allocations = mem_allocations() - allocations;

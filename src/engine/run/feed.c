@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "engine/compile/ports.h"
+#include "engine/run/messages.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -275,4 +276,24 @@ void feed_copy_out(const graphi_run *run)
             memcpy(bound->memory, run_address(run, c->place[value].buffer, c->place[value].offset),
                    run_actual(run, &graph_value(c->graph, value)->type));
     }
+}
+
+/* --- events --- */
+
+graphi_status graphi_run_receive(graphi_run *run, int number, graphi_event *event)
+{
+    GIVEN(run);
+    return messages_set(run->messages, number, event, false);
+}
+
+graphi_status graphi_run_send(graphi_run *run, int number, graphi_event *event)
+{
+    GIVEN(run);
+    return messages_set(run->messages, number, event, true);
+}
+
+graphi_status graphi_run_set_patience(graphi_run *run, double seconds)
+{
+    GIVEN(run);
+    return messages_set_patience(run->messages, seconds);
 }

@@ -13,67 +13,69 @@
 static const double PATIENCE_S = 60, MOST_PATIENCE_S = 1e8;
 
 struct run_messages {
-    struct message_source source;
+    struct message_source source; /* first: what the schedule hands back */
+    const struct compiled *compiled;
     graphi_event **event; /* as compiled.messages */
     atomic_bool *sent;    /* in this execution; relaxed: read after all workers have returned */
 };
 
-static const struct plan_message *message_at(const graphi_run *run, size_t i)
+static const graphi_event *awaited(const struct message_source *source, int wait)
 {
-    return &run->plan->compiled->messages.data[i];
+    const struct run_messages *m = (const struct run_messages *)source;
+    return m->event[m->compiled->wait_message[wait]];
 }
 
-static int look(void *context, int wait)
+static int look(const struct message_source *source, int wait)
 {
-    const graphi_run *run = context;
-    const enum event_state state = event_state(run->messages->event[run->plan->compiled->wait_message[wait]]);
+    const enum event_state state = event_state(awaited(source, wait));
     return state == EVENT_SENT ? 1 : state == EVENT_CANCELLED ? -1 : 0;
 }
 
-static graphi_status refuse(void *context, int wait, bool late)
+static graphi_status refuse(const struct message_source *source, int wait, bool late)
 {
-    const graphi_run *run = context;
-    const graphi_event *event = run->messages->event[run->plan->compiled->wait_message[wait]];
+    const graphi_event *event = awaited(source, wait);
     if (!late)
         return event_refuse(event);
     return fail(GRAPHI_IO, event_name(event), "found no message for %g s with nothing else to do, expected its sender "
-                                              "to send one", (double)run->messages->source.patience_ns * 1e-9);
+                                              "to send one", (double)source->patience_ns * 1e-9);
 }
 
-graphi_status messages_create(graphi_run *run)
+graphi_status messages_create(const struct compiled *compiled, struct schedule *schedule, struct run_messages **out)
 {
-    const size_t count = run->plan->compiled->messages.count;
+    const size_t count = compiled->messages.count;
+    *out = NULL;
     if (!count)
         return GRAPHI_OK;
     struct run_messages *m = mem_zalloc(sizeof *m);
-    run->messages = m;
+    *out = m;
     if (m) {
         m->source = (struct message_source){look, refuse, (int64_t)(PATIENCE_S * 1e9)};
+        m->compiled = compiled;
         m->event = mem_zalloc_array(count, sizeof *m->event);
         m->sent = mem_zalloc_array(count, sizeof *m->sent);
     }
     if (!m || !m->event || !m->sent)
         return fail_memory("run", count * sizeof *m->event);
-    if (run->schedule)
-        schedule_listen(run->schedule, &m->source);
+    if (schedule)
+        schedule_listen(schedule, &m->source);
     return GRAPHI_OK;
 }
 
-void messages_destroy(graphi_run *run)
+void messages_destroy(struct run_messages *m)
 {
-    if (!run->messages)
+    if (!m)
         return;
-    mem_free(run->messages->event);
-    mem_free(run->messages->sent);
-    mem_free(run->messages);
+    mem_free(m->event);
+    mem_free(m->sent);
+    mem_free(m);
 }
 
-graphi_status messages_check(graphi_run *run)
+graphi_status messages_check(struct run_messages *m)
 {
-    for (size_t i = 0; run->messages && i < run->plan->compiled->messages.count; i++) {
-        const struct plan_message *message = message_at(run, i);
-        atomic_store_explicit(&run->messages->sent[i], false, memory_order_relaxed);
-        if (!run->messages->event[i])
+    for (size_t i = 0; m && i < m->compiled->messages.count; i++) {
+        const struct plan_message *message = &m->compiled->messages.data[i];
+        atomic_store_explicit(&m->sent[i], false, memory_order_relaxed);
+        if (!m->event[i])
             return fail(GRAPHI_INVALID, "run", "found no event for number %d that it %s, expected graphi_run_%s before",
                         message->number, message->sends ? "signals" : "waits for",
                         message->sends ? "send" : "receive");
@@ -81,57 +83,44 @@ graphi_status messages_check(graphi_run *run)
     return GRAPHI_OK;
 }
 
-graphi_status messages_task(graphi_run *run, int32_t task)
+graphi_status messages_task(struct run_messages *m, int32_t task)
 {
-    const int32_t i = run->plan->compiled->message_of[task];
+    const int32_t i = m ? m->compiled->message_of[task] : -1;
     if (i < 0)
         return GRAPHI_OK;
-    if (!message_at(run, (size_t)i)->sends) {
-        event_take(run->messages->event[i]);
+    if (!m->compiled->messages.data[i].sends) {
+        event_take(m->event[i]);
         return GRAPHI_OK;
     }
-    TRY(graphi_event_send(run->messages->event[i]));
-    atomic_store_explicit(&run->messages->sent[i], true, memory_order_relaxed);
+    TRY(graphi_event_send(m->event[i]));
+    atomic_store_explicit(&m->sent[i], true, memory_order_relaxed);
     return GRAPHI_OK;
 }
 
-void messages_cancel(graphi_run *run)
+void messages_cancel(struct run_messages *m)
 {
-    for (size_t i = 0; run->messages && i < run->plan->compiled->messages.count; i++)
-        if (message_at(run, i)->sends && !atomic_load_explicit(&run->messages->sent[i], memory_order_relaxed))
-            graphi_event_cancel(run->messages->event[i]);
+    for (size_t i = 0; m && i < m->compiled->messages.count; i++)
+        if (m->compiled->messages.data[i].sends && !atomic_load_explicit(&m->sent[i], memory_order_relaxed))
+            graphi_event_cancel(m->event[i]);
 }
 
-static graphi_status set(graphi_run *run, int number, graphi_event *event, bool sends)
+graphi_status messages_set(struct run_messages *m, int number, graphi_event *event, bool sends)
 {
-    for (size_t i = 0; i < run->plan->compiled->messages.count; i++)
-        if (message_at(run, i)->number == number && message_at(run, i)->sends == sends) {
-            run->messages->event[i] = event;
+    for (size_t i = 0; m && i < m->compiled->messages.count; i++)
+        if (m->compiled->messages.data[i].number == number && m->compiled->messages.data[i].sends == sends) {
+            m->event[i] = event;
             return GRAPHI_OK;
         }
     return fail(GRAPHI_INVALID, "run", "found event %d, expected a number that the graph %s", number,
                 sends ? "signals (graphi_signal_event)" : "waits for (graphi_wait_event)");
 }
 
-graphi_status graphi_run_receive(graphi_run *run, int number, graphi_event *event)
+graphi_status messages_set_patience(struct run_messages *m, double seconds)
 {
-    GIVEN(run);
-    return set(run, number, event, false);
-}
-
-graphi_status graphi_run_send(graphi_run *run, int number, graphi_event *event)
-{
-    GIVEN(run);
-    return set(run, number, event, true);
-}
-
-graphi_status graphi_run_set_patience(graphi_run *run, double seconds)
-{
-    GIVEN(run);
     if (!(seconds >= 0 && seconds <= MOST_PATIENCE_S))
         return fail(GRAPHI_INVALID, "run", "found a patience of %g s, expected 0 (without end) to %g", seconds,
                     MOST_PATIENCE_S);
-    if (run->messages)
-        run->messages->source.patience_ns = (int64_t)(seconds * 1e9);
+    if (m)
+        m->source.patience_ns = (int64_t)(seconds * 1e9);
     return GRAPHI_OK;
 }

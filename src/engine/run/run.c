@@ -231,7 +231,7 @@ static graphi_status create(graphi_run *run)
     tell_setting(run);
     if (!run_is_serial(setting) || run->plan->compiled->waits_count)
         TRY(plan_schedule(run->plan, &run->schedule));
-    return messages_create(run);
+    return messages_create(run->plan->compiled, run->schedule, &run->messages);
 }
 
 static graphi_status run_new(const graphi_plan *plan, graphi_state *state, graphi_run *host, graphi_run **out)
@@ -325,7 +325,7 @@ void graphi_run_destroy(graphi_run *run)
     if (!run->host)
         give_back_memory(run);
     schedule_destroy(run->schedule);
-    messages_destroy(run);
+    messages_destroy(run->messages);
     mem_free(run->lease_room);
     mem_free(run->records);
     mem_free(run->average);
