@@ -295,8 +295,13 @@ def test_kinds(cli):
     checkpoint.write_bytes(b"\x02\0\0\0\0\0\0\0{}")  # says nothing of what it is: the data are looked at
     networks = re.search(r"^networks: (.*)$", cli.run("--help").stdout, re.M).group(1).split()
     text_networks = {"lstm", "phased-lstm", "ptb"}
-    assert text_networks < set(networks)
-    for network in networks:
+    graph_networks = {"treelstm", "dependency-treelstm", "treefc", "fixed-lstm", "var-lstm", "message-passing"}  # test_cli_trees.py
+    assert text_networks < set(networks) and graph_networks < set(networks)
+    for network in sorted(graph_networks - {"treefc"}):  # which learns from no data
+        for path in (path for kind, path in images.items() if "file" not in kind):
+            done = cli.run("train", network, "--steps", 1, "--data", path, "--tune", 0, expect=5)
+            assert "expected one as train.txt" in done.stderr, done.stderr
+    for network in sorted(set(networks) - graph_networks):
         wrong = images if network in text_networks else texts
         expected = "found images, expected text" if wrong is images else "found text, expected images"
         for path in wrong.values():

@@ -265,6 +265,12 @@ static void every_gradient_has_differences(void **state)
         "gru",
         "rnn",
         "sequence_offsets", /* test_recurrence */
+        "frontier",
+        "vertex_take",
+        "vertex_put",
+        "vertex_spread",
+        "vertex_combine",
+        "vertices", /* test_dynamic */
         "batch_norm_inference",
         "split",
         "cast", /* below, by formula */
@@ -272,6 +278,7 @@ static void every_gradient_has_differences(void **state)
         "zeros_like",
         "rows", /* constants: they only say that nothing flows */
     };
+    int missing = 0;
     for (int i = 0; op_at(i); i++) {
         const struct op_kind *kind = op_at(i);
         /* test_elementwise goes over all rows of one instruction */
@@ -281,8 +288,10 @@ static void every_gradient_has_differences(void **state)
         for (size_t k = 0; strcmp(good[k].kind, "cast") != 0; k++)
             found = found || strcmp(good[k].kind, kind->name) == 0;
         if (!found)
-            fail_msg("found no gradients of %s by differences, expected a case here or in another test", kind->name);
+            print_error("found no gradients of %s by differences, expected a case here or in another test\n", kind->name);
+        missing += !found;
     }
+    assert_int_equal(missing, 0);
 }
 
 /* The rows of a region's input in another shape. */
