@@ -13,9 +13,12 @@
 
 #define CANCELLED ((uint64_t)1 << 63)
 
+/* Two lines apart, as processors fetch lines in pairs, and aligned no more than the heap and shared memory are. */
 struct event_lines {
-    _Alignas(128) atomic_uint_least64_t sent; /* by the sender; with CANCELLED by anybody */
-    _Alignas(128) atomic_uint_least64_t taken; /* by the receiver */
+    _Alignas(GRAPHI_ALIGNMENT) atomic_uint_least64_t sent; /* by the sender; with CANCELLED by anybody */
+    char apart[120];
+    atomic_uint_least64_t taken; /* by the receiver */
+    char rest[120];
 };
 _Static_assert(sizeof(struct event_lines) == GRAPHI_EVENT_BYTES, "what the header promises");
 

@@ -162,11 +162,11 @@ static void step_on(struct feeder *f, bool over)
 /* The targets of the last batch are those of its last input. */
 static void find_targets(struct feeder *f)
 {
-    const struct feeder_input *last = &f->input[f->count - 1];
     if (f->feed.set) {
         take_targets(f);
         return;
     }
+    const struct feeder_input *last = &f->input[f->count - 1];
     f->targets = last->buffer;
     f->target_rows = (int64_t)(last->sample_bytes * (size_t)f->batch / sizeof *f->targets);
     f->scored = f->rows;
