@@ -148,12 +148,11 @@ static graphi_status open_model(struct served *s)
     s->theirs = malloc(MOST_ROUNDS * sizeof *s->theirs);
     if (status == GRAPHI_OK && (!s->ours || !s->theirs || !s->feed))
         return report_error(GRAPHI_MEMORY, s->id, "found no room for times, expected it");
-    while (status == GRAPHI_OK && s->inputs < PORTS &&
-           graphi_session_port_at(s->session, GRAPHI_SESSION_INPUT, s->inputs, &port)) {
-        if (port.has_default)
-            break; /* weights, as older files declare them */
-        status = make_input(s, &port);
-    }
+    for (size_t i = 0;
+         status == GRAPHI_OK && s->inputs < PORTS && graphi_session_port_at(s->session, GRAPHI_SESSION_INPUT, i, &port);
+         i++)
+        if (!port.has_default) /* weights, as older files declare them */
+            status = make_input(s, &port);
     while (status == GRAPHI_OK && s->outputs < PORTS &&
            graphi_session_port_at(s->session, GRAPHI_SESSION_OUTPUT, s->outputs, &port))
         s->outputs++;

@@ -32,11 +32,11 @@ PORT = {"name": TEXT, "dtype": TEXT, "shape": Maybe([WHOLE])}
 OPERATOR = {"domain": TEXT, "name": TEXT, "nodes": WHOLE, "supported": FLAG}
 OF_A_MODEL = {"operators": [OPERATOR], "parameters": WHOLE, "units": WHOLE, "steps": Maybe(WHOLE), "inputs": [PORT], "outputs": [PORT]}  # not of older results, not of every command
 OF_A_PLAN = {"isa": TEXT, "precision": ("float32", "bfloat16")}  # not of older results
-SOMETIMES = {"level": TEXT, "operator": TEXT, "roof_of": ("bfloat16",), "join": FLAG, "backward_executors": WHOLE, "depth": WHOLE, "solvers": WHOLE, "leaves": WHOLE, "reduction": TEXT, "gradient_bytes": WHOLE, "light": FLAG, "gain": GAIN, "memory": MEMORY, "first_page_faults": WHOLE, **dict.fromkeys((
+SOMETIMES = {"level": TEXT, "operator": TEXT, "roof_of": ("bfloat16",), "join": FLAG, "backward_executors": WHOLE, "depth": WHOLE, "solvers": WHOLE, "leaves": WHOLE, "reduction": TEXT, "weights": TEXT, "lowering": TEXT, "gradient_bytes": WHOLE, "light": FLAG, "gain": GAIN, "memory": MEMORY, "first_page_faults": WHOLE, **dict.fromkeys((
     "utilization", "difference", "error", "accuracy", "accuracy_to_stop", "accuracy_with_extrapolation", "r2", "paper_accuracy", "paper_r2", "gap",
     "worst_gap", "one_valley", "measurements", "above_bound", "busy_fraction", "scheduling_fraction", "waiting_fraction",
     "team_fraction", "lost_fraction", "others_fraction", "roof_gflops", "first_system_ms",
-    "peak_rss_absolute_bytes", "exposed"), NUMBER)}  # keys of a row that not every command has
+    "peak_rss_absolute_bytes", "exposed", "us_per_vertex", "speedup", "peak_bytes"), NUMBER)}  # keys of a row that not every command has
 RESULT = {
     "schema": ("graphi-result/1",), "command": TEXT, "experiment": Maybe(TEXT), "argv": [TEXT], "ok": FLAG,
     "graphi": {"version": TEXT, "commit": TEXT},
