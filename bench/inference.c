@@ -249,6 +249,7 @@ static graphi_status alternate(struct served *s, struct peer *peer, json_t *row,
             return GRAPHI_INTERRUPTED;
         if (samples + n > MOST_EACH)
             samples = own = 0;
+        peer_rest(peer);
         const graphi_status status = our_turn(s, n, ours + own);
         if (status)
             return status;
