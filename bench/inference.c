@@ -8,7 +8,7 @@
 #include "bench.h"
 #include "frameworks/formula.h"
 #include "frameworks/peer.h"
-#include "frameworks/turns.h"
+#include "frameworks/serving.h"
 
 #include "graphi/graphi.h"
 #include "graphi/session.h"
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROUNDS = 400, MOST_EACH = 2000, LIMIT_S = 300, PORTS = 16, MODELS = 256 };
+enum { LIMIT_S = 300, PORTS = 16, MODELS = 256 };
 
 static const char *const engines[] = {"onnxruntime", "openvino"};
 
@@ -39,12 +39,10 @@ struct served {
     size_t inputs, outputs;
     const char *names[PORTS];
     graphi_tensor *given[PORTS], *results[PORTS];
-    json_t *feed;          /* what peers are told of the inputs */
-    double load_ms;        /* from opening to the first result */
-    int64_t peak_bytes;    /* beyond what was there before; 0: not known */
-    double *ours, *theirs; /* medians of turns, in pairs */
-    double best;           /* least of the peers' times over ours; 0: none */
-    json_t *row;
+    json_t *feed;       /* what peers are told of the inputs */
+    double load_ms;     /* from opening to the first result */
+    int64_t peak_bytes; /* beyond what was there before; 0: not known */
+    struct serving turns;
 };
 
 static char *found[MODELS];
@@ -124,8 +122,9 @@ static graphi_status make_input(struct served *s, const graphi_session_port *por
     return status;
 }
 
-static graphi_status run_once(struct served *s)
+static graphi_status run_once(void *served)
 {
+    struct served *s = served;
     for (size_t i = 0; i < s->outputs; i++) {
         graphi_tensor_destroy(s->results[i]);
         s->results[i] = NULL;
@@ -144,10 +143,8 @@ static graphi_status open_model(struct served *s)
     graphi_status status = graphi_session_open(s->path, NULL, 0, &options, &s->session);
     double ms = report_seconds() - begin;
     s->feed = json_array();
-    s->ours = malloc(MOST_ROUNDS * sizeof *s->ours);
-    s->theirs = malloc(MOST_ROUNDS * sizeof *s->theirs);
-    if (status == GRAPHI_OK && (!s->ours || !s->theirs || !s->feed))
-        return report_error(GRAPHI_MEMORY, s->id, "found no room for times, expected it");
+    if (status == GRAPHI_OK && !s->feed)
+        return report_error(GRAPHI_MEMORY, s->id, "found no room for inputs, expected it");
     for (size_t i = 0;
          status == GRAPHI_OK && s->inputs < PORTS && graphi_session_port_at(s->session, GRAPHI_SESSION_INPUT, i, &port);
          i++)
@@ -173,31 +170,6 @@ static void close_model(struct served *s)
         graphi_tensor_destroy(s->results[i]);
     graphi_session_close(s->session);
     json_decref(s->feed);
-    free(s->ours);
-    free(s->theirs);
-}
-
-static graphi_status our_turn(struct served *s, int n, double *ms)
-{
-    for (int i = 0; i < n; i++) {
-        const double begin = report_seconds();
-        const graphi_status status = run_once(s);
-        if (status)
-            return status;
-        ms[i] = (report_seconds() - begin) * 1e3;
-    }
-    return GRAPHI_OK;
-}
-
-static double their_turn(struct peer *peer, int n, double *ms, int *count)
-{
-    json_t *answer = peer_ask(peer, json_pack("{s:s,s:i}", "cmd", "step", "n", n), LIMIT_S);
-    json_t *list = json_object_get(answer, "ms");
-    *count = (int)json_array_size(list) < n ? (int)json_array_size(list) : n;
-    for (int i = 0; i < *count; i++)
-        ms[i] = json_number_value(json_array_get(list, (size_t)i));
-    json_decref(answer);
-    return *count ? result_median(ms, *count) : -1;
 }
 
 /* Each output's sum and sum of squares, of both sides. */
@@ -227,59 +199,18 @@ static bool agrees(struct served *s, struct peer *peer, json_t *answer)
     return true;
 }
 
-static void keep_best(struct served *s, double over, double *ours, int own)
-{
-    if (s->best != 0 && over >= s->best)
-        return;
-    s->best = over;
-    result_times(s->row, ours, own);
-}
-
-/* Turns of both until the time is over; each turn is some milliseconds of executions. */
-static graphi_status alternate(struct served *s, struct peer *peer, json_t *row, double *all, double *ours)
-{
-    const double seconds = s->bench->options.seconds > 0 ? s->bench->options.seconds : 1.5, start = report_seconds();
-    double first;
-    int count, rounds = 0, samples = 0, own = 0;
-    if ((first = their_turn(peer, 3, all, &count)) < 0)
-        return GRAPHI_OK;
-    const int n = (int)fmax(1, fmin(100, 20 / first));
-    for (; rounds < MOST_ROUNDS && (rounds < 5 || report_seconds() - start < seconds); rounds++) {
-        if (report_interrupted())
-            return GRAPHI_INTERRUPTED;
-        if (samples + n > MOST_EACH)
-            samples = own = 0;
-        peer_rest(peer);
-        const graphi_status status = our_turn(s, n, ours + own);
-        if (status)
-            return status;
-        s->ours[rounds] = result_median(ours + own, n);
-        turns_rest();
-        if ((s->theirs[rounds] = their_turn(peer, n, all + samples, &count)) < 0)
-            return GRAPHI_OK;
-        turns_rest();
-        own += n;
-        samples += count;
-    }
-    result_times(row, all, samples);
-    result_ratio(row, s->id, s->theirs, s->ours, rounds);
-    keep_best(s, result_paired(s->theirs, s->ours, rounds), ours, own);
-    return GRAPHI_OK;
-}
-
 static graphi_status beside(struct served *s, const char *engine, int threads)
 {
     char scripts[4096], environments[4096], script[4200], python[4200], id[200];
     struct peer peer = {0};
     graphi_status status = GRAPHI_OK;
-    double *samples = malloc(2 * MOST_EACH * sizeof *samples);
     peer_folders(scripts, environments, sizeof scripts);
     snprintf(script, sizeof script, "%s/peer_inference.py", scripts);
     snprintf(python, sizeof python, "%s/%s/bin/python", environments, engine);
     snprintf(id, sizeof id, "%s: %s, %d thread%s", s->id, engine, threads, threads > 1 ? "s" : "");
     json_t *row = result_row(&s->bench->result, id, engine), *answer = NULL;
     report_progress(s->bench->options.quiet, "%s", id);
-    if (samples && peer_prepare(scripts, environments, engine, s->bench->options.quiet) &&
+    if (peer_prepare(scripts, environments, engine, s->bench->options.quiet) &&
         peer_start(&peer, python, script, NULL) &&
         (answer = peer_ask(&peer,
                            json_pack("{s:s,s:s,s:s,s:O,s:i}", "cmd", "load", "engine", engine, "path", s->path,
@@ -289,7 +220,7 @@ static graphi_status beside(struct served *s, const char *engine, int threads)
         result_string(row, "engine_version", json_string_value(json_object_get(answer, "version")));
         result_number(row, "load_ms", json_number_value(json_object_get(answer, "load_ms")));
         result_integer(row, "peak_bytes", json_integer_value(json_object_get(answer, "peak_bytes")));
-        status = alternate(s, &peer, row, samples, samples + MOST_EACH);
+        status = serving_turns(&s->turns, &peer, row);
     }
     if (!json_is_object(json_object_get(row, "time_ms"))) {
         result_string(row, "status", "failed");
@@ -297,7 +228,6 @@ static graphi_status beside(struct served *s, const char *engine, int threads)
     }
     json_decref(answer);
     peer_stop(&peer);
-    free(samples);
     return report_interrupted() ? GRAPHI_INTERRUPTED : status;
 }
 
@@ -324,20 +254,21 @@ static graphi_status one(struct served *s)
     const int cores = s->bench->about.cores;
     double ms[20];
     graphi_status status = open_model(s);
+    s->turns = (struct serving){.bench = s->bench, .id = s->id, .run = run_once, .context = s, .limit_s = LIMIT_S};
     if (!status)
-        status = our_turn(s, 20, ms);
+        status = serving_ours(&s->turns, 20, ms);
     if (!status) {
-        s->row = result_row(&s->bench->result, s->id, "graphi");
-        result_number(s->row, "load_ms", s->load_ms);
-        result_integer(s->row, "peak_bytes", s->peak_bytes);
-        result_times(s->row, ms, 20);
+        s->turns.row = result_row(&s->bench->result, s->id, "graphi");
+        result_number(s->turns.row, "load_ms", s->load_ms);
+        result_integer(s->turns.row, "peak_bytes", s->peak_bytes);
+        result_times(s->turns.row, ms, 20);
     }
     for (size_t e = 0; !status && e < sizeof engines / sizeof *engines; e++)
         for (int threads = 1; !status && threads <= cores && asked(s->bench, engines[e], true);
              threads = threads < cores ? cores : cores + 1)
             status = beside(s, engines[e], threads);
-    if (s->best > 0)
-        result_number(s->row, "speedup", s->best);
+    if (s->turns.best > 0)
+        result_number(s->turns.row, "speedup", s->turns.best);
     close_model(s);
     return status;
 }
@@ -360,9 +291,9 @@ static graphi_status body(struct bench *bench)
             continue;
         chosen++;
         status = one(&s);
-        logs += s.best > 0 ? log(s.best) : 0;
-        count += s.best > 0;
-        slower += s.best > 0 && s.best < 1;
+        logs += s.turns.best > 0 ? log(s.turns.best) : 0;
+        count += s.turns.best > 0;
+        slower += s.turns.best > 0 && s.turns.best < 1;
     }
     for (int i = 0; i < found_count; i++)
         free(found[i]);

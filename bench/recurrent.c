@@ -8,7 +8,7 @@
 #include "bench.h"
 #include "frameworks/formula.h"
 #include "frameworks/peer.h"
-#include "frameworks/turns.h"
+#include "frameworks/serving.h"
 
 #include "graphi/graphi.h"
 
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROUNDS = 400, MOST_EACH = 2000, LIMIT_S = 120 };
+enum { LIMIT_S = 120 };
 
 static const struct shape {
     int features, units, batch;
@@ -47,9 +47,7 @@ struct layer {
     graphi_run *run;
     float *y;
     size_t bytes;
-    double *ours, *theirs; /* medians of turns, in pairs */
-    double best;           /* least of the peers' times over ours; 0: none */
-    json_t *row;
+    struct serving turns;
 };
 
 static graphi_status fill_parameters(struct layer *l)
@@ -84,9 +82,7 @@ static graphi_status open_layer(struct layer *l)
     float *data = malloc((size_t)(rows * s->features) * sizeof *data);
     l->bytes = (size_t)(rows * s->units) * sizeof *l->y;
     l->y = malloc(l->bytes);
-    l->ours = malloc(MOST_ROUNDS * sizeof *l->ours);
-    l->theirs = malloc(MOST_ROUNDS * sizeof *l->theirs);
-    if (!data || !l->y || !l->ours || !l->theirs)
+    if (!data || !l->y)
         status = report_error(GRAPHI_MEMORY, l->id, "found no room for arrays, expected it");
     if (!status && !(status = graphi_plan_create(l->graph, l->bench->machine, &plan, &l->plan)) &&
         !(status = graphi_state_create(l->graph, 1, &l->state)) && !(status = fill_parameters(l)) &&
@@ -105,34 +101,14 @@ static void close_layer(struct layer *l)
     graphi_plan_destroy(l->plan);
     graphi_graph_destroy(l->graph);
     free(l->y);
-    free(l->ours);
-    free(l->theirs);
 }
 
-/* n executions with their results copied out, as the peers give theirs; their times. */
-static graphi_status our_turn(struct layer *l, int n, double *ms)
+/* An execution with its results copied out, as the peers give theirs. */
+static graphi_status run_once(void *layer)
 {
-    for (int i = 0; i < n; i++) {
-        const double begin = report_seconds();
-        graphi_status status = graphi_run_execute(l->run);
-        if (!status)
-            status = graphi_run_get(l->run, "y", GRAPHI_F32, l->y, l->bytes);
-        if (status)
-            return status;
-        ms[i] = (report_seconds() - begin) * 1e3;
-    }
-    return GRAPHI_OK;
-}
-
-static double their_turn(struct peer *peer, int n, double *ms, int *count)
-{
-    json_t *answer = peer_ask(peer, json_pack("{s:s,s:i}", "cmd", "step", "n", n), LIMIT_S);
-    json_t *list = json_object_get(answer, "ms");
-    *count = (int)json_array_size(list) < n ? (int)json_array_size(list) : n;
-    for (int i = 0; i < *count; i++)
-        ms[i] = json_number_value(json_array_get(list, (size_t)i));
-    json_decref(answer);
-    return *count ? result_median(ms, *count) : -1;
+    struct layer *l = layer;
+    const graphi_status status = graphi_run_execute(l->run);
+    return status ? status : graphi_run_get(l->run, "y", GRAPHI_F32, l->y, l->bytes);
 }
 
 /* Sum and sum of squares of all results, of both sides. */
@@ -163,58 +139,21 @@ static json_t *load(struct layer *l, struct peer *peer, const char *engine, int 
                     LIMIT_S);
 }
 
-/* Turns of both until the time is over; each turn is some milliseconds of executions. */
-static graphi_status alternate(struct layer *l, struct peer *peer, json_t *row, double *all, double *ours)
-{
-    const double seconds = l->bench->options.seconds > 0 ? l->bench->options.seconds : 1.5, start = report_seconds();
-    double first;
-    int count, rounds = 0, samples = 0, own = 0;
-    if ((first = their_turn(peer, 3, all, &count)) < 0)
-        return GRAPHI_OK;
-    const int n = (int)fmax(1, fmin(100, 20 / first));
-    for (; rounds < MOST_ROUNDS && (rounds < 5 || report_seconds() - start < seconds); rounds++) {
-        if (report_interrupted())
-            return GRAPHI_INTERRUPTED;
-        if (samples + n > MOST_EACH)
-            samples = own = 0;
-        peer_rest(peer);
-        turns_rest();
-        graphi_status status = our_turn(l, n, ours + own);
-        if (status)
-            return status;
-        l->ours[rounds] = result_median(ours + own, n);
-        turns_rest();
-        if ((l->theirs[rounds] = their_turn(peer, n, all + samples, &count)) < 0)
-            return GRAPHI_OK;
-        own += n;
-        samples += count;
-    }
-    result_times(row, all, samples);
-    result_ratio(row, l->id, l->theirs, l->ours, rounds);
-    const double over = result_paired(l->theirs, l->ours, rounds);
-    if (l->best == 0 || over < l->best) {
-        l->best = over;
-        result_times(l->row, ours, own);
-    }
-    return GRAPHI_OK;
-}
-
 static graphi_status beside(struct layer *l, const char *engine, int threads)
 {
     char scripts[4096], environments[4096], script[4200], python[4200], id[128];
     struct peer peer = {0};
     graphi_status status = GRAPHI_OK;
-    double *samples = malloc(2 * MOST_EACH * sizeof *samples);
     peer_folders(scripts, environments, sizeof scripts);
     snprintf(script, sizeof script, "%s/peer_recurrent.py", scripts);
     snprintf(python, sizeof python, "%s/%s/bin/python", environments, engine);
     snprintf(id, sizeof id, "%s: %s, %d thread%s", l->id, engine, threads, threads > 1 ? "s" : "");
     json_t *row = result_row(&l->bench->result, id, engine), *answer = NULL;
     report_progress(l->bench->options.quiet, "%s", id);
-    if (samples && peer_prepare(scripts, environments, engine, l->bench->options.quiet) &&
+    if (peer_prepare(scripts, environments, engine, l->bench->options.quiet) &&
         peer_start(&peer, python, script, NULL) && (answer = load(l, &peer, engine, threads)) && agrees(l, &peer)) {
         result_string(row, "engine_version", json_string_value(json_object_get(answer, "version")));
-        status = alternate(l, &peer, row, samples, samples + MOST_EACH);
+        status = serving_turns(&l->turns, &peer, row);
     }
     if (!json_is_object(json_object_get(row, "time_ms"))) {
         result_string(row, "status", "failed");
@@ -222,7 +161,6 @@ static graphi_status beside(struct layer *l, const char *engine, int threads)
     }
     json_decref(answer);
     peer_stop(&peer);
-    free(samples);
     return report_interrupted() ? GRAPHI_INTERRUPTED : status;
 }
 
@@ -258,27 +196,27 @@ static bool peer_asked(const struct bench *bench, const char *engine)
 static graphi_status one(struct layer *l)
 {
     const int cores = l->bench->about.cores;
-    double *ms = malloc(MOST_EACH * sizeof *ms);
-    graphi_status status = ms ? open_layer(l) : GRAPHI_MEMORY;
+    double ms[20];
+    graphi_status status = open_layer(l);
+    l->turns = (struct serving){.bench = l->bench, .id = l->id, .run = run_once, .context = l, .limit_s = LIMIT_S};
     if (!status)
-        status = our_turn(l, 3, ms);
+        status = serving_ours(&l->turns, 3, ms);
     if (!status) {
         graphi_plan_info about;
         graphi_plan_get_info(l->plan, &about);
-        l->row = result_row(&l->bench->result, l->id, "graphi");
-        result_setting(l->row, &about.setting);
-        result_string(l->row, "lowering", l->bench->options.sequences ? l->bench->options.sequences : "auto");
-        result_string(l->row, "weights", l->bench->options.weights ? l->bench->options.weights : "float32");
-        status = our_turn(l, 20, ms);
-        result_times(l->row, ms, 20);
+        l->turns.row = result_row(&l->bench->result, l->id, "graphi");
+        result_setting(l->turns.row, &about.setting);
+        result_string(l->turns.row, "lowering", l->bench->options.sequences ? l->bench->options.sequences : "auto");
+        result_string(l->turns.row, "weights", l->bench->options.weights ? l->bench->options.weights : "float32");
+        status = serving_ours(&l->turns, 20, ms);
+        result_times(l->turns.row, ms, 20);
     }
     for (size_t e = 0; !status && e < sizeof engines / sizeof *engines; e++)
         for (int threads = 1; !status && threads <= cores && peer_asked(l->bench, engines[e]);
              threads = threads < cores ? cores : cores + 1)
             status = beside(l, engines[e], threads);
-    if (l->best > 0)
-        result_number(l->row, "speedup", l->best);
-    free(ms);
+    if (l->turns.best > 0)
+        result_number(l->turns.row, "speedup", l->turns.best);
     close_layer(l);
     return status;
 }
@@ -298,9 +236,9 @@ static graphi_status body(struct bench *bench)
                 graphi_status status = one(&l);
                 if (status)
                     return bench_failure(status);
-                logs[t] += l.best > 0 ? log(l.best) : 0;
-                count[t] += l.best > 0;
-                slower += l.best > 0 && l.best < 1;
+                logs[t] += l.turns.best > 0 ? log(l.turns.best) : 0;
+                count[t] += l.turns.best > 0;
+                slower += l.turns.best > 0 && l.turns.best < 1;
             }
     for (size_t t = 0; t < sizeof lengths / sizeof *lengths; t++) {
         char title[96];
